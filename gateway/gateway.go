@@ -58,7 +58,10 @@ type Config struct {
 
 	// StartTask starts a task that a request gives: Runtime.StartTask, or a function that
 	// calls it. Nil rejects such requests.
-	StartTask    func(context.Context, org.TaskSpec) (identity.TaskID, error)
+	StartTask func(context.Context, org.TaskSpec) (identity.TaskID, error)
+	// Hooks returns the trigger with a name, if a request with this header and body carries its
+	// secret. Nil finds none.
+	Hooks        func(name string, header http.Header, body []byte) (Hook, bool)
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
 	// Holders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
@@ -96,6 +99,8 @@ type api struct {
 	limiter      *mcpserver.ConcurrencyLimiter // of calls, shared by all protocols
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
+	hooks        func(string, http.Header, []byte) (Hook, bool)
+	hookBodies   *mcpserver.ConcurrencyLimiter // of requests whose sender is not known yet
 	configDigest func() string
 	holders      func() []identity.Principal
 	tokens       func() []auth.Token
@@ -154,7 +159,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, rates: newRequestRates(config.RequestsPerMinute),
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
@@ -166,7 +171,7 @@ func (a *api) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
 	for _, r := range a.routes() {
-		mux.Handle(r.method+" "+r.path, a.authorize(r.scopes, r.withQueryCheck()))
+		mux.Handle(r.method+" "+r.path, a.handler(r))
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for path, allowed := range methods {
@@ -174,6 +179,14 @@ func (a *api) mux() *http.ServeMux {
 	}
 	mux.Handle("/", a.authorize(callers, routeNotFound))
 	return mux
+}
+
+// handler returns the handler of a route.
+func (a *api) handler(r route) http.Handler {
+	if r.hook {
+		return a.handle(r.withQueryCheck())
+	}
+	return a.authorize(r.scopes, r.withQueryCheck())
 }
 
 // methodNotAllowed returns an endpoint that answers with 405. allowed lists the

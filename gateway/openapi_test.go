@@ -57,8 +57,8 @@ func TestRoutes_AreDescribed(t *testing.T) {
 		if r.summary == "" || strings.HasSuffix(r.summary, ".") || r.serve == nil || r.tag == "" {
 			t.Errorf("%s: summary %q, tag %q", at, r.summary, r.tag)
 		}
-		if r.scopes == 0 {
-			t.Errorf("%s: no scopes, so it serves nobody", at)
+		if (r.scopes == 0) != r.hook {
+			t.Errorf("%s: no scopes, so it serves nobody, or a hook with scopes", at)
 		}
 		if r.answer == nil && r.media == nil && r.protocol != mcpProtocol {
 			t.Errorf("%s: no answer", at)
@@ -118,6 +118,10 @@ func (s *schemas) operation(r route) obj {
 	}
 	if list := parameters(r); len(list) > 0 {
 		out["parameters"] = list
+	}
+	if r.hook {
+		out["security"] = []obj{{}}
+		out["description"] = "The header has a token or a signature of the body, as the document of the trigger says."
 	}
 	if r.scopes.Has(auth.ScopeNone) {
 		out["security"] = []obj{{}, {"bearer": []string{}}}

@@ -14,7 +14,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -153,7 +152,7 @@ func typeText(p *jsonschema.Schema) string {
 // tagTitles are the titles of the tags of routes, in order.
 var tagTitles = []struct{ name, title string }{
 	{"tasks", "Tasks"}, {"events", "Events"}, {"agents", "Agents"}, {"roles", "Roles"}, {"tools", "Tools"}, {"artifacts", "Artifacts"},
-	{"process", "The process"}, {"toolbox", "MCP Toolbox"}, {"mcp", "Model Context Protocol"}, {"openai", "The OpenAI API"}, {"authzen", "AuthZEN"},
+	{"process", "The process"}, {"toolbox", "MCP Toolbox"}, {"mcp", "Model Context Protocol"}, {"openai", "The OpenAI API"}, {"authzen", "AuthZEN"}, {"hooks", "Triggers"},
 }
 
 // answeredCodes returns the error codes of all routes.
@@ -176,12 +175,15 @@ func referenceRow(r route) string {
 	if r.protocol != "" {
 		codes = nil
 	}
-	return fmt.Sprintf("| `%s %s` | %s | %s | %s | %s | %s |\n", r.method, r.displayPath(), r.summary, scopesText(r.scopes), shapeName(r.body), answerNames(r), listCodes(codes))
+	return fmt.Sprintf("| `%s %s` | %s | %s | %s | %s | %s |\n", r.method, r.displayPath(), r.summary, scopesText(r), shapeName(r.body), answerNames(r), listCodes(codes))
 }
 
 // scopesText lists the scopes that a route takes.
-func scopesText(set auth.ScopeSet) string {
-	list := strings.Fields(set.String())
+func scopesText(r route) string {
+	if r.hook {
+		return "secret of the trigger"
+	}
+	list := strings.Fields(r.scopes.String())
 	slices.Reverse(list)
 	return strings.Join(list, ", ")
 }

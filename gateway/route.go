@@ -18,6 +18,7 @@ type route struct {
 	tag          string // what it is about; see routes
 	summary      string
 	scopes       auth.ScopeSet  // whose senders it serves; none by default
+	hook         bool           // its endpoint authenticates the sender by the secret of a trigger, not by a token
 	params       []parameter    // other query parameters are rejected, so that a misspelled dryRun changes nothing
 	body         any            // a value of the type of the request's body; nil for none
 	optional     bool           // the body may be left out

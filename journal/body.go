@@ -33,6 +33,10 @@ type TaskStarted struct {
 	Requested []string `json:"requestedGroups,omitzero"` // groups that the request named; nil if it named none
 
 	AsID identity.RoleID `json:"asId,omitempty"` // id of the role As
+
+	Trigger string `json:"trigger,omitempty"` // name of the trigger that started it; "" for none
+	Chain   int    `json:"chain,omitempty"`   // ended tasks that led to it by triggers
+	Missed  int    `json:"missed,omitempty"`  // times of the trigger's schedule for which no task was started
 }
 
 // TaskDenied records that an external caller asked for a task that it may not start.

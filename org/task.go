@@ -79,6 +79,7 @@ type Task struct {
 	Timeout       time.Duration        `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
 	Deadline      time.Time            `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
 	Request       string               `json:"request,omitempty"` // digest of what its caller asked for; only with a key
+	Trigger       *TaskTrigger         `json:"trigger,omitempty"` // the trigger that started it; nil for none
 }
 
 // TaskError is the reason why a task failed.
@@ -127,7 +128,8 @@ type TaskSpec struct {
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
-	Key           string // idempotency key; "" for none
+	Key           string       // idempotency key; "" for none
+	Trigger       *TaskTrigger // the trigger that starts it; nil for none; not part of the digest
 }
 
 // AssignedDir is the directory that all agents of a task share. The zero AssignedDir is none:
@@ -283,7 +285,7 @@ func (o *Org) newTask(id identity.TaskID, seq uint64, p *PreparedTask) Task {
 	s := &p.spec
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), Asked: s.Ask, Requested: s.Groups, Status: Running,
-		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Driven: s.Driven, Budget: s.Budget,
+		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Driven: s.Driven, Budget: s.Budget, Trigger: s.Trigger,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: seq, Key: s.Key, Request: p.request,
 		Top: TopAgentID(id), CallerRole: s.Caller.Role,
 	}
@@ -306,6 +308,9 @@ func checkTaskSpec(s *TaskSpec) error {
 	}
 	if s.Open && s.Schema != nil {
 		return errcode.New(errcode.InvalidArguments, "start a task: one that stays open has no result, so it has no schema of its result").With("field", "open")
+	}
+	if err := s.checkTrigger(); err != nil {
+		return err
 	}
 	if s.Driven && (s.Role != "" || s.Open || s.Key != "") {
 		return errcode.New(errcode.InvalidArguments, "start a task that a program drives: it has no role, no key and is not open")

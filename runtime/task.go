@@ -139,6 +139,9 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 		as, _ := rt.org.RoleByID(task.As)
 		started.As, started.AsID = as.Name, task.As
 	}
+	if t := task.Trigger; t != nil {
+		started.Trigger, started.Chain, started.Missed = t.Name, t.Chain, t.Missed
+	}
 	if !task.Groups.Set.IsAll() {
 		started.Groups = task.Groups.Set.Names()
 	}

@@ -67,6 +67,8 @@ func (t *TokenStore) ReplaceIssuers(list []Issuer) error {
 		switch {
 		case i.Name == "" || strings.Contains(i.Name, ":") || names[i.Name]:
 			return fmt.Errorf("auth: issuer %q: the name is empty, has a colon or is already used", i.Name)
+		case identity.UserName(i.Name + ":").IsTrigger():
+			return fmt.Errorf("auth: issuer %q: the name is reserved for triggers", i.Name)
 		case i.URL == "" || set.byURL[i.URL] != nil:
 			return fmt.Errorf("auth: issuer %q: the URL is empty or already used", i.Name)
 		case i.User == "" || i.Verifier == nil:

@@ -90,6 +90,8 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 			return fmt.Errorf("auth: token %q: %w", token.Name, err)
 		case token.Name == "" || names[token.Name] || token.Name == string(operator.User):
 			return fmt.Errorf("auth: token %d: name %q is empty, already used or reserved for the operator", i, token.Name)
+		case identity.UserName(token.Name).IsTrigger():
+			return fmt.Errorf("auth: token %d: name %q is reserved for triggers", i, token.Name)
 		case digests[token.Digest]:
 			return fmt.Errorf("auth: token %q: digest is zero or already used", token.Name)
 		case token.Scope == ScopeNone || int(token.Scope) >= len(scopeNames):

@@ -24,6 +24,7 @@ var withoutMethod = map[string]string{
 	"GET /":                 "for people who look around",
 	"GET /api/openapi.json": "for programs that make clients",
 	"GET /metrics":          "for Prometheus",
+	"POST /hooks/{name}":    "for programs that carry the secret of a trigger",
 }
 
 // otherProtocols are the beginnings of paths whose routes have clients of their own. ServeMCP is

@@ -40,6 +40,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/app/trigger"
 	"github.com/rolecall/rolecall/internal/clock"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/metrics"
@@ -144,8 +145,9 @@ type App struct {
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
 	changes  []string                 // of roles and groups, by the last change; see takeChanges
 
-	limits       liveLimits    // of programs and requests
-	pollInterval time.Duration // of WatchConfig; 0 is a second
+	triggers     atomic.Pointer[trigger.Engine] // nil without Options.Serve
+	limits       liveLimits                     // of programs and requests
+	pollInterval time.Duration                  // of WatchConfig; 0 is a second
 }
 
 // Open opens the data directory and composes the application on it. No
@@ -176,7 +178,7 @@ func Open(o Options) (*App, error) {
 	expiry := clock.NewForward(time.Now)
 	a.services.kind, a.services.log, a.services.expiry = "authService", o.Warn, expiry
 	a.issuers.kind, a.issuers.log, a.issuers.expiry = "issuer", o.Warn, expiry
-	for _, step := range []func() error{a.openRuntime, a.openServers, a.openModules} {
+	for _, step := range []func() error{a.openRuntime, a.openTriggers, a.openServers, a.openModules} {
 		if err := step(); err != nil {
 			a.DiscardUnused()
 			return nil, errors.Join(err, a.Close())
@@ -201,7 +203,7 @@ func (a *App) openRuntime() (err error) {
 		Workspaces: filepath.Join(a.options.Data, workspacesFolder), Data: a.options.Data,
 		Workspace: a.options.Workspace, WorkspaceReadOnly: a.options.WorkspaceReadOnly,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
-		Observe: a.metrics.ObserveEvent, Authn: &a.services,
+		Observe: a.observeEvent, Authn: &a.services,
 		Redact: func(args []byte) []byte { return a.secrets.redactor().RedactJSON(args) },
 	})
 	return err
@@ -230,10 +232,14 @@ func (a *App) Handler() (http.Handler, error) {
 	if a.options.Serve {
 		start = a.startServed
 	}
+	var hooks func(string, http.Header, []byte) (gateway.Hook, bool)
+	if e := a.triggers.Load(); e != nil {
+		hooks = e.FindHook
+	}
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
+		Pins: a.pins, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
 	})
 }
 

@@ -282,6 +282,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.models.Store(ch.models)
 	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))
+	a.replaceTriggers(ch)
 	a.current = ch.cfg
 	a.setActive(ch.cfg)
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
@@ -387,6 +388,9 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	}
 	check("grant", ch.cfg.Organization.Grant)
 	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
+	for _, t := range ch.cfg.Triggers {
+		check("group", t.Groups)
+	}
 	for _, r := range ch.cfg.Roles {
 		check("toolGroups", r.ToolGroups)
 		if r.Agent != nil {

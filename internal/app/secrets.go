@@ -11,9 +11,9 @@ import (
 )
 
 // configSecrets returns the secrets of a configuration: the keys and headers of models,
-// and what MCP servers and sources are given.
+// and what MCP servers, sources and triggers are given.
 func configSecrets(cfg *config.Config) []string {
-	list := modelSecrets(cfg)
+	list := append(modelSecrets(cfg), triggerSecrets(cfg)...)
 	for _, s := range cfg.MCPServers {
 		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
 		list = append(list, secretValues(s.Env)...)

@@ -123,8 +123,8 @@ func testEnv(name string) (string, bool) {
 		"EMPTY":  "",
 		"YAML":   "x\nkind: model",
 		"NESTED": "${NAME}",
-		"SECRET": "s3cret",
-		"GROUP":  "workspace",
+		"SECRET": "s3cret", "LONG_SECRET": "a-l0ng-s3cret-of-32-bytes-abcdef",
+		"GROUP": "workspace",
 	}[name]
 	return value, ok
 }

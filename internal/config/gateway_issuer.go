@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -165,6 +166,10 @@ func issuerNameField(to *string) func(yamldoc.Value) {
 		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 		if len(text) > maxIssuerName || strings.Trim(text, letters) != "" {
 			v.AddError(fmt.Sprintf("must have at most %d letters, digits, \"-\", \"_\" and \".\"", maxIssuerName), "for example corp; it begins the names of its users")
+			return
+		}
+		if identity.UserName(text + ":").IsTrigger() {
+			v.AddError("is reserved: the names of triggers begin so", "choose another name")
 			return
 		}
 		*to = text

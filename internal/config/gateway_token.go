@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -163,6 +164,9 @@ func CheckTokenName(name string) error {
 func holderProblem(name string) string {
 	if name == "operator" {
 		return `must not be "operator": records use that name for the owner of the data directory`
+	}
+	if identity.UserName(name).IsTrigger() {
+		return `must not begin with "trigger:": records name triggers so`
 	}
 	return yamldoc.NameProblem(name)
 }

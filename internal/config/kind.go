@@ -22,6 +22,7 @@ func (r *reader) kinds() []docset.Kind {
 		{Name: "network", Read: with(readNetwork)},
 		{Name: "gateway", Read: with(readGateway)},
 		{Name: "workspace", Read: with(readWorkspace)},
+		{Name: "trigger", Read: with(readTrigger)},
 
 		{Name: "toolService"},
 		{Name: "broker"},
