@@ -54,7 +54,8 @@ type TokenStore struct {
 	clock  *clock.Forward // an expired token stays expired when the wall clock is set back
 	tokens atomic.Pointer[[]storedToken]
 	startupToken
-	issuers atomic.Pointer[issuerSet] // nil before the first ReplaceIssuers
+	issuers  atomic.Pointer[issuerSet] // nil before the first ReplaceIssuers
+	networks atomic.Pointer[[]Network] // the longest prefix first; nil before the first ReplaceNetworks
 }
 
 // storedToken is a token with its parsed audience.
@@ -147,8 +148,18 @@ func (t Token) holder() identity.Principal {
 }
 
 // Authenticate is an Authenticator. All invalid tokens are
-// rejected with the same message; the cause is only logged.
+// rejected with the same message; the cause is only logged. The sender has the limit of the
+// network that the request comes from (ReplaceNetworks).
 func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
+	p, err := t.identify(r)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	return t.inNetwork(r, p)
+}
+
+// identify returns the sender of a request, wherever it comes from.
+func (t *TokenStore) identify(r *http.Request) (identity.Principal, error) {
 	token, present, err := parseBearer(r.Header)
 	switch {
 	case err != nil:

@@ -277,7 +277,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.services.replace(ch.services)
 	a.bindTokens(ch)
 	a.issuers.replace(ch.issuers)
-	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens), a.Tokens.ReplaceIssuers(a.gatewayIssuers(ch)))
+	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens), a.Tokens.ReplaceIssuers(a.gatewayIssuers(ch)), a.Tokens.ReplaceNetworks(a.gatewayNetworks(ch.cfg)))
 	a.models.Store(ch.models)
 	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))
@@ -373,6 +373,9 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	}
 	check("grant", ch.cfg.Organization.Grant)
 	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
+	for _, n := range ch.cfg.Gateway.Networks {
+		check("groups", n.Groups)
+	}
 	for _, r := range ch.cfg.Roles {
 		check("toolGroups", r.ToolGroups)
 		if r.Agent != nil {
