@@ -128,7 +128,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 			ch.problems = append(ch.problems, cfg.ErrorAt(files.Pos, "tls", err.Error(), ""))
 		}
 	}
-	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg))
+	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg), signInClients(cfg))
 	ch.problems = append(ch.problems, faults...)
 	return ch
 }
