@@ -1,12 +1,16 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/oidctest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -50,5 +54,51 @@ func TestNetworks_FollowConfiguration(t *testing.T) {
 	}
 	if got := within("10.2.0.1:1"); got.Within != "" {
 		t.Errorf("after a configuration without networks: %+v", got)
+	}
+}
+
+// Users sign in with an issuer of the configuration that has clientId. The session ends with
+// the clientId.
+func TestSignIn_FollowsConfiguration(t *testing.T) {
+	f, idp := newFixture(t), oidctest.NewSignInIssuer(t)
+	idp.Secret = ""
+	handler, err := f.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(auth.HostCheck{Tokens: f.Tokens}.Wrap(handler))
+	defer server.Close()
+	jar, _ := cookiejar.New(nil)
+	browser := &http.Client{Jar: jar}
+	get := func(path string) int {
+		answer, err := browser.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode
+	}
+	apply := func(issuer string) {
+		t.Helper()
+		if _, err := f.reconfigure(t.Context(), f.read("{kind: role, name: ci}", tokenDoc("ci")+"\nauth: ["+issuer+"]")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	issuer := fmt.Sprintf("{name: corp, issuer: %q, audience: [api], roles: [{claim: /groups, value: staff, role: ci}]", idp.URL)
+	apply(issuer + "}")
+	if got := get("/ui/login"); got != http.StatusNotFound {
+		t.Errorf("without clientId: %d", got)
+	}
+	apply(issuer + ", clientId: gw}")
+	if got := get("/ui/login?to=/api/v1/tools"); got != http.StatusOK { // follows the redirects to the issuer and back
+		t.Errorf("sign in: %d", got)
+	}
+	apply(issuer + ", clientId: gw}")
+	if got := get("/ui/session"); got != http.StatusOK {
+		t.Errorf("after a reload of the same configuration: %d", got)
+	}
+	apply(issuer + "}")
+	if got := get("/ui/session"); got != http.StatusUnauthorized {
+		t.Errorf("after clientId was removed: %d", got)
 	}
 }

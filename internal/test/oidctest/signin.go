@@ -31,7 +31,7 @@ type SignInIssuer struct {
 	codes map[string]url.Values // requests by code
 }
 
-// NewSignInIssuer starts an issuer with the client "gw" and a secret.
+// NewSignInIssuer starts an issuer with the client "gw" and a secret. Without the secret the client is public.
 func NewSignInIssuer(t testing.TB) *SignInIssuer {
 	t.Helper()
 	s := &SignInIssuer{Issuer: &Issuer{t: t}, Client: "gw", Secret: "s3cret&", Lasts: time.Hour, codes: map[string]url.Values{}}
@@ -90,6 +90,9 @@ func (s *SignInIssuer) answerCode(w http.ResponseWriter, r *http.Request) {
 	delete(s.codes, r.PostFormValue("code"))
 	s.mu.Unlock()
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	if s.Secret == "" {
+		id = url.QueryEscape(r.PostFormValue("client_id"))
+	}
 	if !ok || id != url.QueryEscape(s.Client) || secret != url.QueryEscape(s.Secret) || r.PostFormValue("redirect_uri") != asked.Get("redirect_uri") ||
 		base64.RawURLEncoding.EncodeToString(challenge[:]) != asked.Get("code_challenge") {
 		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
