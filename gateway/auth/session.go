@@ -144,11 +144,6 @@ func (s *sessionTable) retain(keep func(credential) bool) {
 	}
 }
 
-// errNoSession is the error for a request that has no session.
-func errNoSession() error {
-	return errcode.New(errcode.Unauthenticated, "the request has no session; sign in")
-}
-
 // BeginSession begins a session for the holder of a configured token or the start-up token, and
 // sets its cookie. A session that the browser had before ends. A token of an issuer is rejected:
 // its users sign in with a browser.
