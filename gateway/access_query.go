@@ -147,15 +147,20 @@ func (a *api) queryFor(r *http.Request, q wire.Question) (accessQuery, error) {
 
 // roleQuery returns a query for an agent of a role directly below a root.
 func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.GroupSet) accessQuery {
+	return a.roleQueryOf(identity.ByCaller("", id), state, groups)
+}
+
+// roleQueryOf is roleQuery for the role of a caller, within the limit of the caller.
+func (a *api) roleQueryOf(p identity.Principal, state string, groups *toolgroups.GroupSet) accessQuery {
 	narrow := toolgroups.AllGroups()
 	if groups != nil {
 		narrow = *groups
 	}
-	role, _ := a.org().RoleByID(id)
+	role, _ := a.org().RoleByID(p.Role)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		subject: a.rt.Gate().PreviewSubject(a.org().RoleView(id, narrow), state),
-		limits:  func(h *toolgroups.ToolHandle) []org.PermissionLimit { return a.org().LimitsOnRole(id, narrow, h) },
+		subject: a.rt.Gate().PreviewSubject(a.org().RoleViewOf(p, narrow), state),
+		limits:  func(h *toolgroups.ToolHandle) []org.PermissionLimit { return a.org().LimitsOnRoleOf(p, narrow, h) },
 	}
 }
 

@@ -30,7 +30,7 @@ func (a *api) checkAccessAsCaller(r *http.Request, v visibility, q wire.Question
 	if v.role.ID == "" || q.Role != "" && q.Role != string(v.role.ID) && q.Role != v.role.Name {
 		return a.denyOrFail(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
 	}
-	query := a.roleQuery(v.role.ID, q.State, q.Groups)
+	query := a.roleQueryOf(v.caller, q.State, q.Groups)
 	if q.Caller != "" {
 		self := auth.SenderOf(r)
 		names := []string{string(self.User), string(self.User) + "@" + v.role.Name, string(self.User) + "@" + string(v.role.ID)}
@@ -69,7 +69,7 @@ func (a *api) findHoldersAsCaller(v visibility, q wire.Question) wire.Holders {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
-	if a.roleQuery(v.role.ID, q.State, q.Groups).allows(q.Who) {
+	if a.roleQueryOf(v.caller, q.State, q.Groups).allows(q.Who) {
 		out.Roles = append(out.Roles, wire.RoleHolder{ID: v.role.ID, Name: v.role.Name})
 	}
 	return out

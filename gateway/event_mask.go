@@ -21,7 +21,7 @@ func (v visibility) mask(e journal.Event) journal.Event {
 		if v.hides(b.Code, b.Tool) {
 			b.Code, b.Reason, b.Rule, b.Group, b.Effect, b.Epoch = errcode.UnknownTool, gate.Decision{Tool: b.Tool}.Reason(), "", "", 0, 0
 		}
-		if !v.org.RoleHasGroup(v.role.ID, toolgroups.GroupID(b.Group)) {
+		if !v.org.CallerHasGroup(v.caller, toolgroups.GroupID(b.Group)) {
 			b.Group = ""
 		}
 		e.Body = b

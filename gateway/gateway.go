@@ -74,6 +74,9 @@ type Config struct {
 	// none.
 	Issuers func() []auth.Issuer
 
+	// Sessions keeps the sessions of browsers: the store of Authenticate. Nil answers 404.
+	Sessions *auth.TokenStore
+
 	// RequestsPerMinute returns how many requests a sender may send in a minute; 0 is no limit,
 	// and so is nil.
 	RequestsPerMinute func() int
@@ -105,6 +108,7 @@ type api struct {
 	holders      func() []identity.Principal
 	tokens       func() []auth.Token
 	issuers      func() []auth.Issuer
+	sessions     *auth.TokenStore
 	rates        requestRates
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
@@ -159,7 +163,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, rates: newRequestRates(config.RequestsPerMinute),
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

@@ -153,6 +153,7 @@ func typeText(p *jsonschema.Schema) string {
 var tagTitles = []struct{ name, title string }{
 	{"tasks", "Tasks"}, {"events", "Events"}, {"agents", "Agents"}, {"roles", "Roles"}, {"tools", "Tools"}, {"artifacts", "Artifacts"},
 	{"process", "The process"}, {"toolbox", "MCP Toolbox"}, {"mcp", "Model Context Protocol"}, {"openai", "The OpenAI API"}, {"authzen", "AuthZEN"}, {"hooks", "Triggers"},
+	{"sessions", "Sessions of browsers"},
 }
 
 // answeredCodes returns the error codes of all routes.

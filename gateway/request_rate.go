@@ -38,7 +38,7 @@ func (l requestRates) count(r *http.Request) error {
 		return nil
 	}
 	l.senders.SetRate(time.Minute/time.Duration(most), most)
-	if wait := l.senders.Take(sender); wait > 0 {
+	if wait := l.senders.Take(sender.Holder()); wait > 0 {
 		return wire.RateLimited(wait, fmt.Sprintf("more than %d requests in a minute", most))
 	}
 	return nil

@@ -113,7 +113,7 @@ func (a *api) showRole(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := a.role(role)
-	v := a.visibilityOf(role)
+	v := a.visibilityOf(identity.ByCaller("", role.ID), role)
 	for _, h := range v.tools() {
 		out.Tools = append(out.Tools, wire.RoleTool{Name: h.Definition.Name, Group: v.groupOf(h), Effect: h.Definition.Effect.String()})
 	}

@@ -19,6 +19,7 @@ type route struct {
 	summary      string
 	scopes       auth.ScopeSet  // whose senders it serves; none by default
 	hook         bool           // its endpoint authenticates the sender by the secret of a trigger, not by a token
+	anyQuery     bool           // other query parameters are accepted, because another program writes the URL
 	params       []parameter    // other query parameters are rejected, so that a misspelled dryRun changes nothing
 	body         any            // a value of the type of the request's body; nil for none
 	optional     bool           // the body may be left out
@@ -70,6 +71,7 @@ var (
 	operators = auth.ScopesOf(auth.ScopeOperator)
 	callers   = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole)
 	monitors  = auth.ScopesOf(auth.ScopeOperator, auth.ScopeMetrics)
+	holders   = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics)
 	everybody = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics, auth.ScopeNone)
 )
 
@@ -84,7 +86,7 @@ var commonErrors = []errcode.Code{
 func (r route) withQueryCheck() endpoint {
 	known := slices.DeleteFunc(slices.Clone(r.params), func(p parameter) bool { return p.header })
 	return func(w http.ResponseWriter, req *http.Request) error {
-		if err := checkQuery(req, known); err != nil {
+		if err := checkQuery(req, known); err != nil && !r.anyQuery {
 			return err
 		}
 		return r.serve(w, req)

@@ -77,7 +77,7 @@ func (a *api) checkMayStart(r *http.Request, attempt string) error {
 // mayStartTasks reports whether the sender may start tasks: the operator, and a caller
 // whose role lets it.
 func (v visibility) mayStartTasks() bool {
-	return v.all || v.role.ID != "" && v.org.MayStartTasks(v.role.ID)
+	return v.all || v.role.ID != "" && v.org.CallerMayStartTasks(v.caller)
 }
 
 // taskSpec validates a request for a task and converts it.

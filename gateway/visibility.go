@@ -19,6 +19,7 @@ type visibility struct {
 	org      *org.Org
 	snapshot *toolgroups.Snapshot
 	all      bool
+	caller   identity.Principal
 	role     org.Role         // the caller's role
 	view     *toolgroups.View // the tools of the caller's role
 }
@@ -31,15 +32,15 @@ func (a *api) visibilityFor(r *http.Request) visibility {
 		v.all = true
 	case identity.Caller:
 		if role, ok := a.org().RoleByID(p.Role); ok && role.Status == org.Active {
-			return a.visibilityOf(role)
+			return a.visibilityOf(p, role)
 		}
 	}
 	return v
 }
 
 // visibilityOf returns what a caller in an active role sees.
-func (a *api) visibilityOf(role org.Role) visibility {
-	return visibility{org: a.org(), snapshot: a.snapshot(), role: role, view: a.org().RoleView(role.ID, toolgroups.AllGroups())}
+func (a *api) visibilityOf(caller identity.Principal, role org.Role) visibility {
+	return visibility{org: a.org(), snapshot: a.snapshot(), caller: caller, role: role, view: a.org().RoleViewOf(caller, toolgroups.AllGroups())}
 }
 
 // has reports whether the sender sees a tool.
@@ -89,7 +90,7 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	if !ok || v.all {
 		return info, ok
 	}
-	if !v.org.RoleHasGroup(v.role.ID, id) {
+	if !v.org.CallerHasGroup(v.caller, id) {
 		return toolgroups.GroupInfo{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {

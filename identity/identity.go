@@ -57,6 +57,17 @@ type Principal struct {
 	Agent AgentID  // of an Agent
 	Role  RoleID   // of a Caller
 	User  UserName // of a Caller, an Operator or a Monitor
+
+	// Within limits a Caller to some tool groups, beyond the limits of its role: a text that
+	// org.LimitTo returns. "" is no limit. It says where a request comes from and not who has
+	// sent it, so String and Key do not contain it.
+	Within string
+}
+
+// Holder returns p without Within: who it is, for limits and counts of a sender.
+func (p Principal) Holder() Principal {
+	p.Within = ""
+	return p
 }
 
 // ByAgent returns the Principal of an agent.

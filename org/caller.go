@@ -105,7 +105,7 @@ func validName(name string) bool {
 }
 
 // callerScope returns the scope and the workflow state of a caller, nil if it is denied.
-// The callers of a role share one scope. It is created for the first caller of an active
+// The callers of a role with the same limit share one scope. It is created for the first caller of an active
 // role; requests for unknown roles do not create scopes.
 func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	if CheckCaller(p) != nil {
@@ -113,7 +113,8 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	}
 	o.mu.RLock()
 	state, ok := o.activeCallerState(p)
-	s, isNew := o.scopes.byKey[scopeKey{role: p.Role}], o.callers.isNew(p)
+	key := scopeKey{role: p.Role, bounds: p.Within} // no other text of bounds looks like one of LimitTo
+	s, isNew := o.scopes.byKey[key], o.callers.isNew(p)
 	o.mu.RUnlock()
 	switch {
 	case !ok:
@@ -127,7 +128,7 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 		return nil, ""
 	}
 	o.callers.remember(p)
-	return o.intern(scopeKey{role: p.Role}, nil), state
+	return o.intern(key, within(p)), state
 }
 
 // activeCallerState returns the workflow state of a caller. It reports false if the role

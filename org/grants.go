@@ -64,7 +64,7 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			if r.Suspended() {
 				return grantor{}, errSuspended("act in", r)
 			}
-			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
+			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.role, r), []constraint{r.use("the caller's role " + r.Name)}, within(by))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}

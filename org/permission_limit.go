@@ -24,6 +24,7 @@ const (
 	LimitState       LimitKind = "state"        // the workflow states in which a tool is offered
 	LimitMissing     LimitKind = "missing"      // a role, a creator, a parent or a task that is unknown: nothing is allowed
 	LimitHosts       LimitKind = "hosts"        // hosts that requests may reach; it allows every tool
+	LimitNetwork     LimitKind = "network"      // the groups of the network that a caller's request comes from
 )
 
 // PermissionLimit is one limit on what a principal may call, and whether it allows a tool.
@@ -47,9 +48,14 @@ type PermissionLimit struct {
 
 // LimitsOnRole returns the limits on the agents of RoleView, the role's own use first.
 func (o *Org) LimitsOnRole(id identity.RoleID, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) []PermissionLimit {
+	return o.LimitsOnRoleOf(identity.ByCaller("", id), groups, h)
+}
+
+// LimitsOnRoleOf returns the limits on the agents of RoleViewOf, the role's own use first.
+func (o *Org) LimitsOnRoleOf(p identity.Principal, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) []PermissionLimit {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.limitsOn(o.previewScope(id, groups), h, nil)
+	return o.limitsOn(o.previewScope(p.Role, groups, within(p)...), h, nil)
 }
 
 // LimitsOnAgent returns the limits on an agent, the use of its role first.
@@ -70,7 +76,7 @@ func (o *Org) LimitsOnCaller(p identity.Principal, h *toolgroups.ToolHandle) []P
 	if _, ok := o.activeCallerState(p); !ok && o.roleIsActive(p.Role) {
 		return []PermissionLimit{{Kind: LimitMissing, Rule: "the workflow state of the caller is lost"}}
 	}
-	return o.limitsOn(&scope{role: p.Role}, h, nil)
+	return o.limitsOn(&scope{role: p.Role, bounds: within(p)}, h, nil)
 }
 
 // DenyingLimit returns the first limit that denies, nil if all allow.

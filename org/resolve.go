@@ -32,9 +32,14 @@ func (o *Org) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
 // RoleView returns the View that an agent of the role would have directly below the
 // root of a task that is limited by groups only.
 func (o *Org) RoleView(id identity.RoleID, groups toolgroups.GroupSet) *toolgroups.View {
+	return o.RoleViewOf(identity.ByCaller("", id), groups)
+}
+
+// RoleViewOf is RoleView for the role of a caller, within the limit of the caller.
+func (o *Org) RoleViewOf(p identity.Principal, groups toolgroups.GroupSet) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	view := o.previewScope(id, groups).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view := o.previewScope(p.Role, groups, within(p)...).compile(o.config.Groups.CurrentSnapshot(), o.role)
 	view.SetEpoch(o.epoch)
 	return view
 }
@@ -67,16 +72,16 @@ func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state str
 	if state, ok = o.activeCallerState(p); !ok {
 		return new(toolgroups.View), "", false
 	}
-	view = (&scope{role: p.Role}).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view = (&scope{role: p.Role, bounds: within(p)}).compile(o.config.Groups.CurrentSnapshot(), o.role)
 	view.SetEpoch(o.epoch)
 	return view, state, true
 }
 
-// previewScope returns a scope for RoleView that no agent uses.
-func (o *Org) previewScope(id identity.RoleID, groups toolgroups.GroupSet) *scope {
-	root := &scope{role: RootRole, root: true}
+// previewScope returns a scope for RoleView that no agent uses, in a task with these limits.
+func (o *Org) previewScope(id identity.RoleID, groups toolgroups.GroupSet, limits ...constraint) *scope {
+	root := &scope{role: RootRole, root: true, bounds: limits}
 	if !groups.IsAll() {
-		root.bounds = []constraint{{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups}}
+		root.bounds = append(root.bounds, constraint{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups})
 	}
 	if id == RootRole {
 		return root

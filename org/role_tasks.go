@@ -64,11 +64,14 @@ func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
 	if err != nil || by.Kind != identity.Caller {
 		return g, err
 	}
+	if err := checkWithin(by); err != nil {
+		return g, err
+	}
 	caller := o.roles[by.Role]
 	if as, given := caller.tasksAs(o.role); given && !as.isActive() {
 		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounds its tasks was deleted or suspended")
 	}
-	g.limits = callerTaskLimits(o.role, by.Role)
+	g.limits = append(callerTaskLimits(o.role, by.Role), within(by)...)
 	return g, nil
 }
 
@@ -98,14 +101,19 @@ func (o *Org) TaskRole(id identity.RoleID) (as Role, given bool) {
 
 // mayStartTasks is MayStartTasks with a snapshot and the roles that find returns.
 func (o *Org) mayStartTasks(snapshot *toolgroups.Snapshot, find roleLookup, id identity.RoleID) bool {
-	role, ok := find(id)
-	if !ok || role.Status != Active || id == RootRole {
+	return o.mayStartTasksAs(snapshot, find, identity.ByCaller("", id))
+}
+
+// mayStartTasksAs is mayStartTasks for a caller, within its limit.
+func (o *Org) mayStartTasksAs(snapshot *toolgroups.Snapshot, find roleLookup, p identity.Principal) bool {
+	role, ok := find(p.Role)
+	if !ok || role.Status != Active || p.Role == RootRole {
 		return false
 	}
 	if as, given := role.tasksAs(find); given {
 		return as.isActive()
 	}
-	tools := o.previewScope(id, toolgroups.AllGroups()).compile(snapshot, find).ToolNames()
+	tools := o.previewScope(p.Role, toolgroups.AllGroups(), within(p)...).compile(snapshot, find).ToolNames()
 	return slices.ContainsFunc(tools, func(name string) bool {
 		h, ok := snapshot.LookupTool(name)
 		return ok && h.Group == toolgroups.OrgManagement

@@ -76,6 +76,9 @@ func (o *Org) checkRetry(by identity.Principal, t *Task) error {
 	if _, err := o.taskGrantor(by); err != nil {
 		return err
 	}
+	if err := checkTaskWithin(by, t); err != nil {
+		return err
+	}
 	top, ok := o.agents[t.Top]
 	if !ok {
 		return notFound(errcode.AgentNotFound, "agent", string(t.Top))

@@ -20,23 +20,40 @@ func ClientNetwork(at netip.Addr) netip.Prefix {
 	return network
 }
 
-// clientAddress returns the network that a request comes from, as text. A trusted proxy says
-// in X-Forwarded-For for whom it sends: the last address there that is not a trusted proxy.
+// clientAddress returns the network that counts as the sender of a request, as text: that of
+// senderAddress. If a trusted proxy does not say for whom it sends, it is the sender.
 func (t *TokenStore) clientAddress(r *http.Request) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
+	at, _ := t.senderAddress(r)
+	if !at.IsValid() {
 		return "local" // a socket
 	}
-	at := peer.Addr().Unmap().WithZone("")
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		next, err := netip.ParseAddr(strings.TrimSpace(hop))
-		if err != nil || !t.isProxy(at) {
+	return ClientNetwork(at).String()
+}
+
+// senderAddress returns the address that a request comes from. A trusted proxy says in
+// X-Forwarded-For for whom it sends: the last address there that is not a trusted proxy. The
+// error says that the connection has no address, or that a trusted proxy has sent what is none;
+// then the address is that of the proxy.
+func (t *TokenStore) senderAddress(r *http.Request) (netip.Addr, error) {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, errNoAddress
+	}
+	at, headers := peer.Addr().Unmap().WithZone(""), r.Header.Values("X-Forwarded-For")
+	if len(headers) == 0 {
+		return at, nil
+	}
+	for _, hop := range slices.Backward(strings.Split(strings.Join(headers, ","), ",")) {
+		if !t.isProxy(at) {
 			break
+		}
+		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			return at, errNoAddress
 		}
 		at = next.Unmap().WithZone("")
 	}
-	return ClientNetwork(at).String()
+	return at, nil
 }
 
 // isProxy reports whether an address is that of a trusted proxy.

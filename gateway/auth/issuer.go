@@ -37,7 +37,22 @@ type Issuer struct {
 	Scopes   []string // that clients should ask the issuer for; may be empty
 	Opaque   bool     // tokens that are not JWTs are its tokens; of one issuer at most
 	Verifier TokenVerifier
+	SignIn   BrowserSignIn // nil if users cannot sign in with a browser
 }
+
+// BrowserSignIn signs users in with a browser, and verifies the ID tokens that it gets. These
+// are for this program only: they are not accepted in place of other tokens of the issuer.
+type BrowserSignIn interface {
+	TokenVerifier
+	// AuthorizationURL returns where the browser is sent. Errors: those of VerifyToken.
+	AuthorizationURL(ctx context.Context, a SignInAttempt) (string, error)
+	// IDToken exchanges the code that the browser brought back for a verified ID token.
+	// answered is the issuer that the answer names, "" for none. Errors: those of VerifyToken.
+	IDToken(ctx context.Context, a SignInAttempt, code, answered string) (string, error)
+}
+
+// SignInAttempt has the random texts of one attempt to sign in, and where it comes back.
+type SignInAttempt struct{ Redirect, State, Nonce, Verifier string }
 
 // ClaimRule grants a scope to users whose claim is a text, or a list that contains it.
 type ClaimRule struct {
@@ -51,7 +66,8 @@ type ClaimRule struct {
 type issuerSet struct {
 	list     []Issuer
 	byURL    map[string]*issuerGuard
-	opaque   *issuerGuard // nil if no issuer is asked about tokens that are not JWTs
+	opaque   *issuerGuard            // nil if no issuer is asked about tokens that are not JWTs
+	signIn   map[string]*issuerGuard // by name; those whose users sign in with a browser
 	verified verifiedTokens
 }
 
@@ -61,7 +77,7 @@ func (t *TokenStore) ReplaceIssuers(list []Issuer) error {
 	if len(list) > MaxIssuers {
 		return fmt.Errorf("auth: %d issuers, at most %d are allowed", len(list), MaxIssuers)
 	}
-	set := &issuerSet{list: slices.Clone(list), byURL: map[string]*issuerGuard{}, verified: newVerifiedTokens()}
+	set := &issuerSet{list: slices.Clone(list), byURL: map[string]*issuerGuard{}, signIn: map[string]*issuerGuard{}, verified: newVerifiedTokens()}
 	names := map[string]bool{}
 	for _, i := range list {
 		switch {
@@ -84,8 +100,14 @@ func (t *TokenStore) ReplaceIssuers(list []Issuer) error {
 		if i.Opaque {
 			set.opaque = guard
 		}
+		if i.SignIn != nil {
+			browser := i
+			browser.Verifier = i.SignIn
+			set.signIn[i.Name] = newIssuerGuard(browser)
+		}
 	}
 	t.issuers.Store(set)
+	t.sessions.retain(func(c credential) bool { return c.issuer == "" || set.signIn[c.issuer] != nil })
 	return nil
 }
 

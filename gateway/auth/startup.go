@@ -71,6 +71,7 @@ func (t *TokenStore) startupRedirect(next http.Handler) http.Handler {
 			wire.WriteError(w, invalidToken(errors.New("not the startup token")))
 			return
 		}
+		t.endSessions(r)
 		http.SetCookie(w, &http.Cookie{
 			Name: cookieName, Value: keys.cookie, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 		})
@@ -89,9 +90,15 @@ func (t *TokenStore) byCookie(r *http.Request) (identity.Principal, error) {
 		return identity.Principal{}, missingToken()
 	}
 	if !isSameSiteRequest(r) {
-		return identity.Principal{}, errcode.New(wire.OriginRefused, "%s %s with a cookie is allowed only from this gateway's own pages", r.Method, r.URL.Path)
+		return identity.Principal{}, originRefused(r)
 	}
 	return operator, nil
+}
+
+// originRefused returns the error for a request with a cookie that a page of another origin may
+// have sent.
+func originRefused(r *http.Request) error {
+	return errcode.New(wire.OriginRefused, "%s %s with a cookie is allowed only from this gateway's own pages", r.Method, r.URL.Path)
 }
 
 // matchesAny reports whether one of the cookies is valid. Other servers on this

@@ -45,7 +45,8 @@ type TokenStoreConfig struct {
 //  1. the token in an Authorization header (RFC 6750): first among its own tokens, then as
 //     a token of an issuer,
 //  2. the mark of TrustLocalOwner, which authenticates the operator,
-//  3. the cookie that was issued for the startup token.
+//  3. the cookie of a session, which is worth what the token is worth that it was made of,
+//  4. the cookie that was issued for the startup token.
 //
 // A request with an invalid token is rejected, even if it is marked or has a
 // cookie. A TokenStore is safe for concurrent use.
@@ -54,7 +55,10 @@ type TokenStore struct {
 	clock  *clock.Forward // an expired token stays expired when the wall clock is set back
 	tokens atomic.Pointer[[]storedToken]
 	startupToken
-	issuers atomic.Pointer[issuerSet] // nil before the first ReplaceIssuers
+	sessions sessionTable
+	sealer   sealer                    // of attempts to sign in
+	issuers  atomic.Pointer[issuerSet] // nil before the first ReplaceIssuers
+	networks atomic.Pointer[[]Network] // the longest prefix first; nil before the first ReplaceNetworks
 }
 
 // storedToken is a token with its parsed audience.
@@ -72,7 +76,7 @@ func NewTokenStore(config TokenStoreConfig) (*TokenStore, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &TokenStore{config: config, clock: clock.NewForward(config.Now)}, nil
+	return &TokenStore{config: config, clock: clock.NewForward(config.Now), sealer: newSealer()}, nil
 }
 
 // ReplaceTokens replaces all tokens atomically; the startup token is kept. If it
@@ -103,6 +107,7 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 		grants[i] = storedToken{token, audience}
 	}
 	t.tokens.Store(&grants)
+	t.sessions.retain(func(c credential) bool { return c.issuer != "" || t.isStartup(c.digest) || digests[c.digest] })
 	return nil
 }
 
@@ -149,8 +154,18 @@ func (t Token) holder() identity.Principal {
 }
 
 // Authenticate is an Authenticator. All invalid tokens are
-// rejected with the same message; the cause is only logged.
+// rejected with the same message; the cause is only logged. The sender has the limit of the
+// network that the request comes from (ReplaceNetworks).
 func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
+	p, err := t.identify(r)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	return t.inNetwork(r, p)
+}
+
+// identify returns the sender of a request, wherever it comes from.
+func (t *TokenStore) identify(r *http.Request) (identity.Principal, error) {
 	token, present, err := parseBearer(r.Header)
 	switch {
 	case err != nil:
@@ -160,20 +175,37 @@ func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	case IsLocalOwner(r):
 		return operator, nil
 	}
+	if p, known, err := t.bySession(r); known {
+		return t.withActiveRole(p, err)
+	}
 	return t.byCookie(r)
 }
 
 // byBearer returns the principal of a token.
-func (t *TokenStore) byBearer(r *http.Request, token string) (p identity.Principal, err error) {
+func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal, error) {
 	digest := sha256.Sum256([]byte(token))
-	if t.isStartup(digest) {
-		return operator, nil
-	}
-	if g, ok := t.lookup(digest); ok {
-		p, err = t.byStored(r, g)
-	} else {
+	p, known, err := t.byOwn(r, digest)
+	if !known {
 		p, err = t.byIssuer(r, token, digest)
 	}
+	return t.withActiveRole(p, err)
+}
+
+// byOwn returns the principal of the start-up token, or of a token of the last ReplaceTokens.
+// known reports whether the digest is that of one of them.
+func (t *TokenStore) byOwn(r *http.Request, digest [sha256.Size]byte) (p identity.Principal, known bool, err error) {
+	if t.isStartup(digest) {
+		return operator, true, nil
+	}
+	stored, known := t.lookup(digest)
+	if known {
+		p, err = t.byStored(r, stored)
+	}
+	return p, known, err
+}
+
+// withActiveRole rejects a caller whose role is not active.
+func (t *TokenStore) withActiveRole(p identity.Principal, err error) (identity.Principal, error) {
 	if err != nil || p.Kind != identity.Caller {
 		return p, err
 	}

@@ -27,9 +27,9 @@ var withoutMethod = map[string]string{
 	"POST /hooks/{name}":    "for programs that carry the secret of a trigger",
 }
 
-// otherProtocols are the beginnings of paths whose routes have clients of their own. ServeMCP is
+// otherProtocols are the beginnings of paths whose routes have clients of their own, such as browsers. ServeMCP is
 // tested with the connections that it upgrades.
-var otherProtocols = []string{"/api/tool", "/roles/", "/mcp", "/v1/", "/access/", "/.well-known/"}
+var otherProtocols = []string{"/ui/", "/api/tool", "/roles/", "/mcp", "/v1/", "/access/", "/.well-known/"}
 
 // Every route has a method of the client, or is listed as one without.
 func TestClient_HasEachRoute(t *testing.T) {

@@ -32,6 +32,7 @@ type bodyBudget struct {
 //
 // Errors: RateLimited.
 func (b *bodyBudget) reserve(sender identity.Principal, n int) (*bodyReservation, error) {
+	sender = sender.Holder()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held := b.held[sender] + n

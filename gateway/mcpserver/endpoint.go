@@ -16,11 +16,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// endpointKey identifies what clients connect to: a role and the tool group
-// that narrows it, "" for none.
+// endpointKey identifies what clients connect to: a role, the limit of its caller, and the
+// tool group that narrows it, "" for none.
 type endpointKey struct {
 	role    identity.RoleID
+	within  string // identity.Principal.Within
 	toolset toolgroups.GroupID
+}
+
+// caller returns the caller of an endpoint as which the server reads its tools without a
+// client request.
+func (k endpointKey) caller() identity.Principal {
+	p := identity.ByCaller(systemUser, k.role)
+	p.Within = k.within
+	return p
 }
 
 // endpoint serves the clients of one role and group. It caches their tool list,
@@ -157,11 +166,11 @@ func (s *Server) refreshAll() bool {
 // role or group has been removed.
 func (s *Server) refresh(e *endpoint) {
 	role, ok := s.rt.Org().RoleByID(e.role)
-	if !ok || role.Status != org.Active || e.toolset != "" && !s.roleHasGroup(role, e.toolset) {
+	if !ok || role.Status != org.Active || e.toolset != "" && !s.rt.Org().CallerHasGroup(e.caller(), e.toolset) {
 		s.closeEndpoint(e)
 		return
 	}
-	s.cachedListing(e, s.rt.Gate().Subject(identity.ByCaller(systemUser, e.role)).ListableTools())
+	s.cachedListing(e, s.rt.Gate().Subject(e.caller()).ListableTools())
 }
 
 // closeEndpoint removes an endpoint and ends its sessions. Calls in progress
@@ -198,7 +207,7 @@ func (s *Server) expireIdle(now time.Time) {
 func (s *Server) toolListFor(sc *clientScope) *listing {
 	offered := s.rt.Gate().Subject(sc.caller).ListableTools()
 	if len(offered) == 0 { // perhaps only this caller, because of its workflow state
-		return s.newListing(sc.endpoint.toolset, nil, s.taskRightOf(sc.endpoint.role))
+		return s.newListing(sc.endpoint.toolset, nil, s.taskRightOf(sc.caller))
 	}
 	return s.cachedListing(sc.endpoint, offered)
 }
@@ -207,7 +216,7 @@ func (s *Server) toolListFor(sc *clientScope) *listing {
 // once for each View and taskRight; clients are notified when it differs from the previous
 // one.
 func (s *Server) cachedListing(e *endpoint, offered []tool.Definition) *listing {
-	tasks := s.taskRightOf(e.role)
+	tasks := s.taskRightOf(e.caller())
 	if l := e.listing.Load(); l != nil && l.builtFrom(offered, tasks) {
 		return l
 	}

@@ -42,6 +42,7 @@ func (s *Server) Limiter() *ConcurrencyLimiter { return s.limiter }
 //
 // Errors: RateLimited if the sender has too many requests in progress.
 func (l *ConcurrencyLimiter) Acquire(sender identity.Principal) (release func(), err error) {
+	sender = sender.Holder()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.active[sender] >= l.max {

@@ -10,7 +10,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -39,9 +38,9 @@ type taskRight struct {
 }
 
 // taskRightOf returns the taskRight of a role now.
-func (s *Server) taskRightOf(id identity.RoleID) taskRight {
-	as, given := s.rt.Org().TaskRole(id)
-	return taskRight{given, given && as.Status == org.Active && !as.Suspended()}
+func (s *Server) taskRightOf(caller identity.Principal) taskRight {
+	_, given := s.rt.Org().TaskRole(caller.Role)
+	return taskRight{given, given && s.rt.Org().CallerMayStartTasks(caller)}
 }
 
 // builtFrom reports whether the listing was built from this very slice. Equal

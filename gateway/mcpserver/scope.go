@@ -65,15 +65,15 @@ func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*cli
 		return nil, err
 	}
 	group := toolgroups.GroupID(toolset)
-	if toolset != "" && !s.roleHasGroup(found, group) {
+	if toolset != "" && !s.rt.Org().CallerHasGroup(caller, group) {
 		return nil, groupNotFound(toolset)
 	}
 	sc := &clientScope{sender: sender, caller: caller}
-	sc.endpoint = s.acquireEndpoint(endpointKey{found.ID, group})
+	sc.endpoint = s.acquireEndpoint(endpointKey{found.ID, caller.Within, group})
 	// A role that uses all groups may still be restricted, for example to a
 	// server. A group in which it has nothing must look like one that does not
 	// exist.
-	if toolset != "" && found.Use.IsAll() && len(s.toolListFor(sc).definitions) == 0 && len(s.prompts(sc)) == 0 {
+	if toolset != "" && (found.Use.IsAll() || caller.Within != "") && len(s.toolListFor(sc).definitions) == 0 && len(s.prompts(sc)) == 0 {
 		sc.endpoint.release()
 		return nil, groupNotFound(toolset)
 	}
@@ -99,7 +99,9 @@ func ResolveCaller(o *org.Org, sender identity.Principal, name string) (identity
 			return identity.Principal{}, org.Role{}, errcode.New(errcode.InvalidArguments, "the operator has no role of its own: use /roles/ROLE/mcp or /roles/ROLE/api, where ROLE is the id or name of a role")
 		}
 		role, err := o.FindRole(name)
-		return identity.ByCaller(sender.User, role.ID), role, err
+		caller := identity.ByCaller(sender.User, role.ID)
+		caller.Within = sender.Within
+		return caller, role, err
 	case identity.Caller:
 		role, ok := o.RoleByID(sender.Role)
 		if ok && role.Status == org.Active && (name == "" || name == role.Name || name == string(role.ID)) {
@@ -108,10 +110,4 @@ func ResolveCaller(o *org.Org, sender identity.Principal, name string) (identity
 		return identity.Principal{}, org.Role{}, errcode.New(errcode.RoleNotFound, "there is no role %q", name)
 	}
 	return identity.Principal{}, org.Role{}, errcode.New(errcode.Unauthenticated, "the request is not authenticated")
-}
-
-// roleHasGroup reports whether a role uses a group, and the group still has the
-// owner it had when the role was written.
-func (s *Server) roleHasGroup(role org.Role, id toolgroups.GroupID) bool {
-	return s.rt.Org().RoleHasGroup(role.ID, id)
 }

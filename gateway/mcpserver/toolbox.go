@@ -157,7 +157,7 @@ func (s *Server) isRoleSession(sc *clientScope, id string, q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session := s.sessions[id]
-	if session == nil || session.sender != sc.sender || session.caller != sc.caller || session.endpoint.endpointKey != (endpointKey{role: sc.endpoint.role}) || q.method != methodListTools {
+	if session == nil || session.sender != sc.sender || session.caller != sc.caller || session.endpoint.endpointKey != (endpointKey{role: sc.endpoint.role, within: sc.endpoint.within}) || q.method != methodListTools {
 		return false
 	}
 	session.lastUsed = time.Now()

@@ -53,10 +53,10 @@ func (a *API) ServeToolset(w http.ResponseWriter, r *http.Request) {
 // server; a group in which it has no tool must look like one that does not
 // exist.
 func (s scope) hasGroup(id toolgroups.GroupID, toolCount int) bool {
-	if s.role.Use.IsAll() && toolCount == 0 {
+	if (s.role.Use.IsAll() || s.by.Within != "") && toolCount == 0 {
 		return false
 	}
-	return s.rt.Org().RoleHasGroup(s.role.ID, id)
+	return s.rt.Org().CallerHasGroup(s.by, id)
 }
 
 // ServeTool describes the tool in the path value name.

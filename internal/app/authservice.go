@@ -75,9 +75,10 @@ func (s *authServices) byName() map[string]authService {
 	return nil
 }
 
-// prepare constructs services that a configuration declares, without activating them. A
+// prepare constructs services that a configuration declares, without activating them. clients
+// has those with which users sign in, by the name of the service. A
 // service whose declaration has not changed is reused, with its cached keys.
-func (s *authServices) prepare(cfg *config.Config, declared []toolboxfile.AuthService) (next map[string]authService, faults []*yamldoc.Error) {
+func (s *authServices) prepare(cfg *config.Config, declared []toolboxfile.AuthService, clients map[string]*oidc.SignInClient) (next map[string]authService, faults []*yamldoc.Error) {
 	next, now := map[string]authService{}, s.byName()
 	for _, a := range declared {
 		if old, ok := now[a.Name]; ok && old.fingerprint == a.Fingerprint {
@@ -89,7 +90,7 @@ func (s *authServices) prepare(cfg *config.Config, declared []toolboxfile.AuthSe
 		}
 		made, err := oidc.New(oidc.Config{
 			Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes,
-			Introspection: introspection(a.Introspection), Expiry: s.expiry,
+			Introspection: introspection(a.Introspection), Expiry: s.expiry, SignIn: clients[a.Name],
 		})
 		if err != nil {
 			faults = append(faults, cfg.ErrorAt(a.Pos, s.kind, faultText(err), ""))

@@ -128,7 +128,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 			ch.problems = append(ch.problems, cfg.ErrorAt(files.Pos, "tls", err.Error(), ""))
 		}
 	}
-	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg))
+	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg), signInClients(cfg))
 	ch.problems = append(ch.problems, faults...)
 	return ch
 }
@@ -278,7 +278,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.services.replace(ch.services)
 	a.bindTokens(ch)
 	a.issuers.replace(ch.issuers)
-	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens), a.Tokens.ReplaceIssuers(a.gatewayIssuers(ch)))
+	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens), a.Tokens.ReplaceIssuers(a.gatewayIssuers(ch)), a.Tokens.ReplaceNetworks(a.gatewayNetworks(ch.cfg)))
 	a.models.Store(ch.models)
 	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))
@@ -390,6 +390,9 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
 	for _, t := range ch.cfg.Triggers {
 		check("group", t.Groups)
+	}
+	for _, n := range ch.cfg.Gateway.Networks {
+		check("groups", n.Groups)
 	}
 	for _, r := range ch.cfg.Roles {
 		check("toolGroups", r.ToolGroups)

@@ -14,6 +14,9 @@ import (
 // and what MCP servers, sources and triggers are given.
 func configSecrets(cfg *config.Config) []string {
 	list := append(modelSecrets(cfg), triggerSecrets(cfg)...)
+	for _, i := range cfg.Gateway.Issuers {
+		list = append(list, redact.Values(string(i.ClientSecret))...)
+	}
 	for _, s := range cfg.MCPServers {
 		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
 		list = append(list, secretValues(s.Env)...)

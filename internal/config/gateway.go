@@ -30,6 +30,7 @@ type Gateway struct {
 	TLS            TLSFiles       `json:",omitzero"`
 	Requests       int            `json:",omitzero"` // that a caller may send in a minute; 0 is no limit
 	TrustedProxies []netip.Prefix // addresses that the connections of many clients come from
+	Networks       []FromNetwork  `json:",omitempty"` // limit the requests that come from them
 	Pos            yamldoc.Pos
 }
 
@@ -45,6 +46,7 @@ func readGateway(it item) {
 		"hosts":          yamldoc.ParsedList(&gateway.Hosts, "host name", "for example [gw.example.com]", hosts.ParseAuthority),
 		"tokens":         tokenList(it, &gateway.Tokens),
 		"trustedProxies": yamldoc.ParsedList(&gateway.TrustedProxies, "address or network", "for example [10.0.0.7, 192.168.0.0/24]", parseNetwork),
+		"networks":       fromNetworkList(&gateway.Networks),
 		"auth":           issuerList(it, &gateway.Issuers),
 		"tls":            tlsField(&gateway.TLS),
 		"limits":         yamldoc.MappingField(yamldoc.Fields{"requestsPerMinute": yamldoc.IntField(&gateway.Requests, maxRequests)}),

@@ -28,6 +28,9 @@ type Issuer struct {
 	User     string      // the claim that names the user
 	Roles    []ClaimRule // the first that matches decides
 
+	ClientID     string         `json:",omitempty"` // of this program, for users who sign in with a browser; "" for none
+	ClientSecret yamldoc.Secret `json:",omitempty"` // "" for a public client
+
 	Introspection *toolboxfile.Introspection `json:",omitzero"` // of tokens that are not JWTs; nil means they are rejected
 
 	Fingerprint string `json:"-"` // the same for issuers whose tokens are verified in the same way
@@ -109,11 +112,16 @@ func (it item) readIssuer(v yamldoc.Value) (issuer Issuer, ok bool) {
 		"scopes":        yamldoc.NameList(&issuer.Scopes, "scopes"),
 		"user":          yamldoc.NonEmptyField(&issuer.User),
 		"roles":         it.claimRules(&issuer.Roles),
+		"clientId":      yamldoc.NonEmptyField(&issuer.ClientID),
+		"clientSecret":  yamldoc.RequiredSecret(&issuer.ClientSecret),
 		"introspection": introspectionField(&issuer.Introspection),
 	})
 	requireFields(v, "name", "issuer", "audience", "roles")
 	if v.ErrorCount() == before && len(issuer.Audience) == 0 {
 		v.MissingField("audience").AddError("is empty", "without an audience, tokens that were issued for others would be accepted")
+	}
+	if _, there := v.FindField("clientSecret"); there && issuer.ClientID == "" && v.ErrorCount() == before {
+		v.MissingField("clientSecret").AddRedactedError("needs clientId", "")
 	}
 	issuer.Fingerprint = issuer.fingerprint()
 	return issuer, v.ErrorCount() == before

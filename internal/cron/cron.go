@@ -4,8 +4,7 @@
 //	at, missed, ok := s.LatestDue(lastFired, now)
 //
 // A local time fires once a day. One that the change to summer time leaves out fires when the
-// clock has changed. One that exists twice fires the first time. The zones are part of the
-// program, so that no file of the machine is needed. The package starts nothing.
+// clock has changed. One that exists twice fires the first time. The package starts nothing.
 package cron
 
 import (
@@ -13,7 +12,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones for machines that have none
 
 	"github.com/robfig/cron/v3"
 

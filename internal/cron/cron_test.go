@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	_ "time/tzdata" // as the program has them
 
 	"github.com/rolecall/rolecall/internal/cron"
 )

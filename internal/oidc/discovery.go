@@ -23,6 +23,11 @@ type metadata struct {
 	Keys          string   `json:"jwks_uri"`
 	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
 	Introspection string   `json:"introspection_endpoint"`
+
+	Authorize   string   `json:"authorization_endpoint"`
+	Token       string   `json:"token_endpoint"`
+	TokenAuth   []string `json:"token_endpoint_auth_methods_supported"`
+	NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 }
 
 // algorithms returns the accepted signing algorithms that the issuer uses. All are

@@ -36,13 +36,20 @@ type Issuer struct {
 // NewIssuer starts an issuer. Its first key has the id k1.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
-	i := &Issuer{t: t, provider: &oidctest.Server{}}
+	i := &Issuer{t: t}
+	i.start(i)
+	return i
+}
+
+// start serves the issuer by a handler.
+func (i *Issuer) start(handler http.Handler) {
+	i.t.Helper()
+	i.provider = &oidctest.Server{}
 	i.RotateKey()
-	server := httptest.NewServer(i)
-	t.Cleanup(server.Close)
+	server := httptest.NewServer(handler)
+	i.t.Cleanup(server.Close)
 	i.URL = server.URL
 	i.provider.SetIssuer(i.URL)
-	return i
 }
 
 // ServeHTTP implements http.Handler.

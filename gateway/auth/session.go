@@ -1,0 +1,317 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// Limits of sessions.
+const (
+	maxSessions       = 4096
+	maxSessionsOfUser = 16
+	sessionIdle       = 30 * time.Minute
+	sessionLongest    = 12 * time.Hour
+)
+
+// CSRFHeader is the header in which a page sends Session.CSRF with each request that is not GET
+// or HEAD. A page of another origin can neither read the text nor set the header.
+const CSRFHeader = "X-Rolecall-CSRF"
+
+// Session describes the session of a browser.
+type Session struct {
+	CSRF    string
+	Expires time.Time // at the latest; its token, and 30 minutes without a request, may end it sooner
+}
+
+// credential is what a session was made of. It is checked with each request, as if the request
+// carried it.
+type credential struct {
+	digest  [sha256.Size]byte // of a configured token or the start-up token; or of idToken, with a prefix
+	issuer  string            // name of the issuer of idToken; "" for own tokens
+	idToken string
+	expires time.Time // of the token; zero if it does not expire
+}
+
+// storedSession is a session in memory.
+type storedSession struct {
+	credential
+	user        identity.UserName // whose share it counts to
+	began, used time.Time
+	number      uint64 // in the order in which they began
+}
+
+// ended reports whether a session has ended by its limits of time.
+func (s storedSession) ended(now time.Time) bool {
+	return !now.Before(s.expiry(s.began)) || now.Sub(s.used) >= sessionIdle
+}
+
+// sessionTable holds sessions by the digests of their ids. When it is full, the user with the
+// most loses the oldest. The zero value is empty and safe for concurrent use.
+type sessionTable struct {
+	mu       sync.Mutex // guards what follows
+	sessions map[[sha256.Size]byte]storedSession
+	count    uint64
+}
+
+// add begins a session and returns its id.
+func (s *sessionTable) add(c credential, user identity.UserName, now time.Time) (id string) {
+	id, digest := NewToken()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions == nil {
+		s.sessions = map[[sha256.Size]byte]storedSession{}
+	}
+	s.makeRoom(user, now)
+	s.count++
+	s.sessions[digest] = storedSession{credential: c, user: user, began: now, used: now, number: s.count}
+	return id
+}
+
+// makeRoom removes sessions until one of a user can begin. It must be called with mu held.
+func (s *sessionTable) makeRoom(user identity.UserName, now time.Time) {
+	count, most := map[identity.UserName]int{}, 0
+	for digest, one := range s.sessions {
+		if one.ended(now) {
+			delete(s.sessions, digest)
+			continue
+		}
+		count[one.user]++
+		most = max(most, count[one.user])
+	}
+	switch {
+	case count[user] >= maxSessionsOfUser:
+		s.removeOldest(func(one storedSession) bool { return one.user == user })
+	case len(s.sessions) >= maxSessions:
+		s.removeOldest(func(one storedSession) bool { return count[one.user] == most })
+	}
+}
+
+// removeOldest removes the oldest of the sessions that among accepts. It must be called with mu
+// held.
+func (s *sessionTable) removeOldest(among func(storedSession) bool) {
+	var victim [sha256.Size]byte
+	oldest := s.count + 1
+	for digest, one := range s.sessions {
+		if one.number < oldest && among(one) {
+			victim, oldest = digest, one.number
+		}
+	}
+	delete(s.sessions, victim)
+}
+
+// find returns the session with an id. touch counts that as a use.
+func (s *sessionTable) find(id string, now time.Time, touch bool) (storedSession, bool) {
+	digest := sha256.Sum256([]byte(id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.sessions[digest]
+	if !ok || one.ended(now) {
+		delete(s.sessions, digest)
+		return storedSession{}, false
+	}
+	if touch {
+		one.used = now
+		s.sessions[digest] = one
+	}
+	return one, true
+}
+
+// remove ends the session with an id.
+func (s *sessionTable) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, sha256.Sum256([]byte(id)))
+}
+
+// retain ends the sessions whose credential keep does not accept.
+func (s *sessionTable) retain(keep func(credential) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for digest, one := range s.sessions {
+		if !keep(one.credential) {
+			delete(s.sessions, digest)
+		}
+	}
+}
+
+// BeginSession begins a session for the holder of a configured token or the start-up token, and
+// sets its cookie. A session that the browser had before ends. A token of an issuer is rejected:
+// its users sign in with a browser.
+//
+// Errors: Unauthenticated for any other token; OriginRefused unless a page of this gateway has
+// sent the request.
+func (t *TokenStore) BeginSession(w http.ResponseWriter, r *http.Request, token string) (identity.Principal, Session, error) {
+	if !isSameSiteRequest(r) {
+		return identity.Principal{}, Session{}, errcode.New(wire.OriginRefused, "sign in only from this gateway's own pages")
+	}
+	digest := sha256.Sum256([]byte(token))
+	p, known, err := t.byOwn(r, digest)
+	if err == nil && !known {
+		err = invalidToken(errors.New("unknown token"))
+	}
+	if p, err = t.admit(r, p, err); err != nil {
+		return identity.Principal{}, Session{}, err
+	}
+	stored, _ := t.lookup(digest)
+	return p, t.begin(w, r, credential{digest: digest, expires: stored.Expires}, p.User, http.SameSiteStrictMode), nil
+}
+
+// begin begins a session and sets its cookie.
+func (t *TokenStore) begin(w http.ResponseWriter, r *http.Request, c credential, user identity.UserName, site http.SameSite) Session {
+	t.endSessions(r)
+	now := t.clock.Now()
+	id := t.sessions.add(c, user, now)
+	setCookie(w, r, sessionCookie, id, site, 0)
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true}) // of the start-up token, which may have more rights
+	return Session{CSRF: csrfOf(id), Expires: c.expiry(now)}
+}
+
+// expiry returns when a session that began at a time ends at the latest.
+func (c credential) expiry(began time.Time) time.Time {
+	last := began.Add(sessionLongest)
+	if !c.expires.IsZero() && c.expires.Before(last) {
+		return c.expires
+	}
+	return last
+}
+
+// FindSession returns the session that a request's cookie names, unless it has ended. It does
+// not check the credential of the session.
+func (t *TokenStore) FindSession(r *http.Request) (Session, bool) {
+	id, one, ok := t.session(r, false)
+	return Session{CSRF: csrfOf(id), Expires: one.expiry(one.began)}, ok
+}
+
+// EndSession ends the session of a request and removes its cookie. It reports whether there was
+// one.
+func (t *TokenStore) EndSession(w http.ResponseWriter, r *http.Request) bool {
+	_, _, ok := t.session(r, false)
+	t.endSessions(r)
+	setCookie(w, r, sessionCookie, "", http.SameSiteStrictMode, -1)
+	return ok
+}
+
+// endSessions ends all sessions that the cookies of a request name.
+func (t *TokenStore) endSessions(r *http.Request) {
+	for _, id := range cookieValues(r, sessionCookie) {
+		t.sessions.remove(id)
+	}
+}
+
+// session returns the session that a cookie of a request names, with its id. Other servers on
+// this host may set cookies of the same name.
+func (t *TokenStore) session(r *http.Request, touch bool) (id string, one storedSession, ok bool) {
+	for _, id := range cookieValues(r, sessionCookie) {
+		if one, ok := t.sessions.find(id, t.clock.Now(), touch); ok {
+			return id, one, true
+		}
+	}
+	return "", storedSession{}, false
+}
+
+// bySession returns the principal of the session of a request. known reports whether it has one.
+func (t *TokenStore) bySession(r *http.Request) (p identity.Principal, known bool, err error) {
+	again := SenderOf(r) != identity.Principal{} // Revalidate: an answer that lasts is no use
+	id, one, ok := t.session(r, !again)
+	switch {
+	case !ok:
+		return identity.Principal{}, false, nil
+	case !isSameSiteRequest(r):
+		return identity.Principal{}, true, originRefused(r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && !hasCSRF(r, id):
+		return identity.Principal{}, true, errcode.New(wire.OriginRefused, "%s %s with a cookie needs the header %s with the csrf of the session", r.Method, r.URL.Path, CSRFHeader)
+	case one.issuer != "":
+		p, err = t.byIDToken(r, one.credential)
+		return p, true, err
+	}
+	p, own, err := t.byOwn(r, one.digest)
+	if err == nil && !own {
+		err = invalidToken(errors.New("the token of the session was removed"))
+	}
+	return p, true, err
+}
+
+// byIDToken returns the principal of a user who has signed in with a browser.
+func (t *TokenStore) byIDToken(r *http.Request, c credential) (identity.Principal, error) {
+	for {
+		set := t.issuers.Load()
+		guard := set.signsIn(c.issuer)
+		if guard == nil {
+			return identity.Principal{}, invalidToken(errors.New("the issuer of the session was removed"))
+		}
+		p, err := t.verifyWith(r, set, guard, c.idToken, c.digest)
+		if t.issuers.Load() == set {
+			return p, err
+		}
+	}
+}
+
+// signsIn returns the issuer of this name whose users sign in with a browser, nil if there is
+// none.
+func (s *issuerSet) signsIn(name string) *issuerGuard {
+	if s == nil {
+		return nil
+	}
+	return s.signIn[name]
+}
+
+// csrfOf returns the text that requests of a session carry. It is derived from the id, which a
+// page cannot read.
+func csrfOf(id string) string {
+	sum := sha256.Sum256([]byte("csrf\x00" + id))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// hasCSRF reports whether a request has the text of its session, once.
+func hasCSRF(r *http.Request, id string) bool {
+	sent := r.Header.Values(CSRFHeader)
+	return len(sent) == 1 && subtle.ConstantTimeCompare([]byte(sent[0]), []byte(csrfOf(id))) == 1
+}
+
+// Names of cookies. Over TLS they have a prefix: a browser then accepts them from this host
+// only, by TLS and for all paths.
+const (
+	sessionCookie = "rolecall_session"
+	loginCookie   = "rolecall_login"
+	hostPrefix    = "__Host-"
+)
+
+// isSecure reports whether the browser reaches this gateway by TLS.
+func isSecure(r *http.Request) bool {
+	return r.TLS != nil || strings.HasPrefix(BaseURL(r), "https://")
+}
+
+// cookieNameFor returns the name of a cookie for the connection of a request.
+func cookieNameFor(r *http.Request, name string) string {
+	if isSecure(r) {
+		return hostPrefix + name
+	}
+	return name
+}
+
+// setCookie sets a cookie that pages cannot read. age is in seconds; 0 is until the browser
+// ends, and negative removes the cookie.
+func setCookie(w http.ResponseWriter, r *http.Request, name, value string, site http.SameSite, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieNameFor(r, name), Value: value, Path: "/", HttpOnly: true, Secure: isSecure(r), SameSite: site, MaxAge: age,
+	})
+}
+
+// cookieValues returns the values of the first cookies of a name.
+func cookieValues(r *http.Request, name string) (list []string) {
+	cookies := r.CookiesNamed(cookieNameFor(r, name))
+	for _, c := range cookies[:min(len(cookies), 16)] {
+		list = append(list, c.Value)
+	}
+	return list
+}

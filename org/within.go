@@ -1,0 +1,83 @@
+package org
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org/hosts"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// LimitTo returns a limit to some groups as a text for identity.Principal.Within. The groups
+// are bound to the owners that they have now. A group without an owner has no effect, also if
+// it is registered later. AllGroups is "", which is no limit.
+func (o *Org) LimitTo(set toolgroups.GroupSet) string {
+	if set.IsAll() {
+		return ""
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	text, _ := json.Marshal(o.bind(set)) // sets and maps of strings always marshal
+	return string(text)
+}
+
+// within returns the limit of a caller beyond that of its role, nil if there is none. What is
+// not a text of LimitTo allows nothing.
+func within(p identity.Principal) []constraint {
+	if p.Within == "" {
+		return nil
+	}
+	limit := constraint{Hosts: hosts.AnyHost(), reason: "the groups of the network that the request comes from", kind: LimitNetwork}
+	var bound toolgroups.BoundSet
+	if json.Unmarshal([]byte(p.Within), &bound) == nil && !bound.Set.IsAll() {
+		limit.BoundSet = bound
+	}
+	return []constraint{limit}
+}
+
+// CallerHasGroup reports whether the role of a caller uses a group (RoleHasGroup), and the
+// limit of the caller covers it.
+func (o *Org) CallerHasGroup(p identity.Principal, group toolgroups.GroupID) bool {
+	return o.RoleHasGroup(p.Role, group) && o.withinCovers(p, group)
+}
+
+// withinCovers reports whether the limit of a caller covers a registered group.
+func (o *Org) withinCovers(p identity.Principal, group toolgroups.GroupID) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return !slices.ContainsFunc(within(p), func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
+}
+
+// CallerMayStartTasks reports whether a caller may start tasks: callers in its role may
+// (MayStartTasks), and its limit leaves it what that needs.
+func (o *Org) CallerMayStartTasks(p identity.Principal) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return p.Kind == identity.Caller && checkWithin(p) == nil && o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.role, p)
+}
+
+// checkWithin returns an error if the limit of a caller has no groups. Its task could call no
+// tool, but its models would be asked.
+func checkWithin(p identity.Principal) error {
+	if limits := within(p); len(limits) > 0 && len(limits[0].Set.GroupIDs()) == 0 {
+		return errcode.New(errcode.InsufficientPermissions, "start a task: the network that the request comes from has no tool groups")
+	}
+	return nil
+}
+
+// checkTaskWithin returns an error unless a task stays within the limit of a caller: what it
+// started elsewhere may have more.
+func checkTaskWithin(p identity.Principal, t *Task) error {
+	for _, limit := range within(p) {
+		same := limit.Set.Covers(t.Ceiling.Set)
+		for id, owner := range t.Ceiling.Owners {
+			same = same && limit.Owners[id] == owner
+		}
+		if !same {
+			return errcode.New(errcode.InsufficientPermissions, "retry the task: it may use more than requests from this network; retry it from where it was started")
+		}
+	}
+	return nil
+}
