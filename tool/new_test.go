@@ -275,3 +275,32 @@ func TestCurrent_ReturnsCall(t *testing.T) {
 		t.Error("got a call outside of a tool's function")
 	}
 }
+
+// Tools of one Go type share no definition: a change of one leaves the others as they were.
+func TestNew_ToolsOfOneTypeAreSeparate(t *testing.T) {
+	type query struct {
+		Text string `json:"text"`
+	}
+	find := func(context.Context, query) (string, error) { return "", nil }
+	first := mustNew(t)(tool.New("first", "Finds.", find, nil))
+	want := string(first.Definition().Input)
+	clear(first.Definition().Input)
+	second := mustNew(t)(tool.New("second", "Finds.", find, nil))
+	if got := string(second.Definition().Input); got != want {
+		t.Errorf("the input schema is %q, want %s", got, want)
+	}
+	other := mustNew(t)(tool.New("other", "Finds.", find, &tool.Options{Input: json.RawMessage(`{"type": "object", "required": ["n"]}`)}))
+	for _, c := range []struct {
+		tool tool.Tool
+		args string
+		fits bool
+	}{{second, `{"text": "a"}`, true}, {second, `{"n": 1}`, false}, {other, `{"n": 1}`, true}, {other, `{"text": "a"}`, false}} {
+		schema, err := tool.SchemaOf(c.tool, c.tool.Definition())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits := schema.Validate(json.RawMessage(c.args)) == nil; fits != c.fits {
+			t.Errorf("%s: %s fits: %v, want %v", c.tool.Definition().Name, c.args, fits, c.fits)
+		}
+	}
+}
