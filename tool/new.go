@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -77,33 +76,15 @@ func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *args
 	if !isArgumentType(t) {
 		return nil, nil, fmt.Errorf("arguments of type %v are neither a struct nor a map with string keys", t)
 	}
-	if given != nil {
-		schema, err := argschema.Compile(given)
-		return given, schema, err
+	input := given
+	if input == nil {
+		var err error
+		if input, err = infer(t); err != nil {
+			return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
+		}
 	}
-	if known, ok := inferred.Load(t); ok {
-		return known.(*inferredSchema).input, known.(*inferredSchema).compiled, nil
-	}
-	input, err := infer(t)
-	if err != nil {
-		return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
-	}
-	schema, err := argschema.Compile(input)
-	if err == nil {
-		inferred.Store(t, &inferredSchema{input, schema})
-	}
+	schema, err := compiledSchemas.compile(input)
 	return input, schema, err
-}
-
-// inferred has an *inferredSchema for each reflect.Type that New has described, since a
-// program makes the same tools for each of its organizations. The types are those that the
-// program is compiled with, so they are few.
-var inferred sync.Map
-
-// inferredSchema is the input schema of a Go type. Nothing changes it.
-type inferredSchema struct {
-	input    json.RawMessage
-	compiled *argschema.Schema
 }
 
 // isArgumentType reports whether a JSON object can be decoded into t.
