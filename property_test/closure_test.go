@@ -28,10 +28,10 @@ import (
 )
 
 // sequencesFlag is the number of attacks that the flag -closure asks for.
-var sequencesFlag = flag.Int("closure", 0, "sequences of the closure property; 0 is 1,000, or 300 with -short or the race detector")
+var sequencesFlag = flag.Int("closure", 0, "sequences of the closure property; 0 is 1,000, or 200 with -short or the race detector")
 
 // sequences returns how many sequences the closure properties play.
-func sequences() int { return cmp.Or(*sequencesFlag, short.Count(300, 1000)) }
+func sequences() int { return cmp.Or(*sequencesFlag, short.Count(200, 1000)) }
 
 // A compromised manager makes callsPerAttack calls. attacksPerEnv attacks run
 // one after the other in one organization, with the roles and agents that

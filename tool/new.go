@@ -78,13 +78,12 @@ func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *args
 	}
 	input := given
 	if input == nil {
-		inferred, err := infer(t)
-		if err != nil {
+		var err error
+		if input, err = infer(t); err != nil {
 			return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
 		}
-		input = inferred
 	}
-	schema, err := argschema.Compile(input)
+	schema, err := compiledSchemas.compile(input)
 	return input, schema, err
 }
 

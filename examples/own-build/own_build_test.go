@@ -11,6 +11,9 @@ import (
 
 // The custom build has the tool of its module.
 func TestOwnBuild_HasItsModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this test links a program; make check runs it")
+	}
 	program := filepath.Join(t.TempDir(), "own-build")
 	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -68,6 +68,14 @@ func newRepository(t *testing.T, dir string) string {
 	return dir
 }
 
+// skipBuild skips a test with -short. It compiles the standard library for two platforms.
+func skipBuild(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: this test compiles releases; make check runs it")
+	}
+}
+
 // writeRelease writes a release and returns its files by name.
 func writeRelease(t *testing.T, repository string) map[string][]byte {
 	t.Helper()
@@ -96,6 +104,7 @@ func readDir(t *testing.T, dir string) map[string][]byte {
 
 // Two releases of one commit have the same bytes, in whatever directory the repository is.
 func TestRelease_IsReproducible(t *testing.T) {
+	skipBuild(t)
 	first := writeRelease(t, newRepository(t, t.TempDir()))
 	second := writeRelease(t, newRepository(t, filepath.Join(t.TempDir(), "a longer", "path")))
 	for name, content := range first {
@@ -110,6 +119,7 @@ func TestRelease_IsReproducible(t *testing.T) {
 
 // A release has the files that it promises, and each of them is right.
 func TestRelease_Files(t *testing.T) {
+	skipBuild(t)
 	found := writeRelease(t, newRepository(t, t.TempDir()))
 	host := "rolecall_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
 	t.Run("checksums", func(t *testing.T) { checkSums(t, found) })

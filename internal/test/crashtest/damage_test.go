@@ -26,7 +26,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var flipsFlag = flag.Int("flips", 0, "number of bits of the data file that are flipped, one at a time; 0 is 150, or 10 with -short")
+var flipsFlag = flag.Int("flips", 0, "number of bits of the data file that are flipped, one at a time; 0 is 150, or 5 with -short")
 
 // inspectTimeout is when an inspection of a damaged file counts as hanging.
 const inspectTimeout = 20 * time.Second
@@ -42,13 +42,13 @@ func TestDamagedFile_IsDetectedAndAddsNoPermission(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("repeat with: go test -C internal/test/crashtest -run DamagedFile -flips %d -seed %d", cmp.Or(*flipsFlag, short.Count(10, 150)), seed)
+	t.Logf("repeat with: go test -C internal/test/crashtest -run DamagedFile -flips %d -seed %d", cmp.Or(*flipsFlag, short.Count(5, 150)), seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	file := sampleDB(t)
 	l := &inspector{t: t, program: buildWithoutRace(t), file: file}
 	defer l.stop()
 	size := len(readFile(t, file))
-	for what, list := range map[string][]damage{"bit flip": randomFlips(random, cmp.Or(*flipsFlag, short.Count(10, 150)), size), "truncation": randomCuts(random, 1+cmp.Or(*flipsFlag, short.Count(10, 150))/40, size)} {
+	for what, list := range map[string][]damage{"bit flip": randomFlips(random, cmp.Or(*flipsFlag, short.Count(5, 150)), size), "truncation": randomCuts(random, 1+cmp.Or(*flipsFlag, short.Count(5, 150))/40, size)} {
 		t.Run(what, func(t *testing.T) { l.checkDamage(t, what, list) })
 	}
 }
@@ -188,8 +188,15 @@ func (s contents) differences(got contents) []string {
 // them.
 func buildWithoutRace(t *testing.T) string {
 	t.Helper()
+	if !short.RaceDetector {
+		path, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	path := filepath.Join(t.TempDir(), "look")
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-race=false", "-o", path, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-race=false", "-vet=off", "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go test -c: %v\n%s", err, out)
 	}
 	return path

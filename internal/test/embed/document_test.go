@@ -27,7 +27,7 @@ func TestDocument_ProgramsRun(t *testing.T) {
 		name, content := block[2], block[3]
 		if name == "" { // the output ends a program
 			program := filepath.Join(dir, "program")
-			run(t, "go", append([]string{"build", "-o", program}, files...)...)
+			run(t, "go", append([]string{"build", "-ldflags=-s -w", "-o", program}, files...)...)
 			if out := run(t, program); out != content {
 				t.Errorf("program %d printed %q, want %q", programs, out, content)
 			}

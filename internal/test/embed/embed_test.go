@@ -14,7 +14,7 @@ const maxModules = 22
 
 func TestProgram_LinksFewModules(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
-	run(t, "go", "build", "-o", program, "./testdata/program")
+	run(t, "go", "build", "-ldflags=-s -w", "-o", program, "./testdata/program")
 	var modules []string
 	for line := range strings.Lines(run(t, "go", "version", "-m", program)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "dep" {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -14,7 +15,7 @@ func waitLog(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile(args[0])
 	ts.Check(err)
 	s := ts.Value(serviceKey{}).(*served)
-	if !poll(func() bool {
+	if !poll(2*time.Millisecond, func() bool {
 		text, err := os.ReadFile(ts.MkAbs("serve.txt"))
 		ts.Check(err)
 		at := want.FindIndex(text[s.read:])

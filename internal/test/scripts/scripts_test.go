@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +54,7 @@ func TestScripts(t *testing.T) {
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
 			"serving": serving, "ended": ended, "crash": crash, "until": until, "get": get, "post": post, "token": tokenOf,
 			"doccommands": docCommands, "docfile": docFile, "provider": provider,
-			"waitlog": waitLog, "hangup": hangup, "digest": digestOf, "gocache": gocache,
+			"waitlog": waitLog, "hangup": hangup, "digest": digestOf,
 		},
 	})
 }
@@ -97,18 +96,19 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(process.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- process.Wait() }()
-	for {
+	exists := poll(200*time.Microsecond, func() bool {
 		select {
 		case err := <-ended:
 			ts.Fatalf("it ended before %s existed: %v", args[0], err)
 		default:
 		}
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
-			ts.Check(process.Process.Kill())
-			<-ended
-			return
-		}
-		goruntime.Gosched()
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil
+	})
+	ts.Check(process.Process.Kill())
+	<-ended
+	if !exists {
+		ts.Fatalf("%s did not exist within a minute", args[0])
 	}
 }
 

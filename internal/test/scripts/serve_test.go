@@ -79,7 +79,7 @@ func crash(ts *testscript.TestScript, neg bool, args []string) {
 
 // until FILE [TEXT] waits until FILE exists and contains TEXT.
 func until(ts *testscript.TestScript, neg bool, args []string) {
-	if !poll(func() bool {
+	if !poll(2*time.Millisecond, func() bool {
 		content, err := os.ReadFile(ts.MkAbs(args[0]))
 		return !errors.Is(err, fs.ErrNotExist) && strings.Contains(string(content), strings.Join(args[1:], " "))
 	}) {
@@ -87,11 +87,11 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// poll reports whether done returns true within a minute. Between two calls it leaves the
-// processor to the program that the script waits for.
-func poll(done func() bool) bool {
+// poll calls done at intervals and reports whether it returns true within a minute. Between
+// two calls it leaves the processor to the program that the script waits for.
+func poll(interval time.Duration, done func() bool) bool {
 	deadline := time.After(time.Minute)
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for !done() {
 		select {
