@@ -78,12 +78,13 @@ func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *args
 	}
 	input := given
 	if input == nil {
-		var err error
-		if input, err = infer(t); err != nil {
+		inferred, err := infer(t)
+		if err != nil {
 			return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
 		}
+		input = inferred
 	}
-	schema, err := compiledSchemas.compile(input)
+	schema, err := argschema.Compile(input)
 	return input, schema, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -274,62 +273,5 @@ func TestCurrent_ReturnsCall(t *testing.T) {
 	}
 	if _, ok := tool.CurrentCall(t.Context()); ok {
 		t.Error("got a call outside of a tool's function")
-	}
-}
-
-// Tools with one schema share no definition: a change of one leaves the others as they were.
-func TestNew_ToolsOfOneTypeAreSeparate(t *testing.T) {
-	type query struct {
-		Text string `json:"text"`
-	}
-	find := func(context.Context, query) (string, error) { return "", nil }
-	first := mustNew(t)(tool.New("first", "Finds.", find, nil))
-	want := string(first.Definition().Input)
-	clear(first.Definition().Input)
-	second := mustNew(t)(tool.New("second", "Finds.", find, nil))
-	if got := string(second.Definition().Input); got != want {
-		t.Errorf("the input schema is %q, want %s", got, want)
-	}
-	other := mustNew(t)(tool.New("other", "Finds.", find, &tool.Options{Input: json.RawMessage(`{"type": "object", "required": ["n"]}`)}))
-	for _, c := range []struct {
-		tool tool.Tool
-		args string
-		fits bool
-	}{{second, `{"text": "a"}`, true}, {second, `{"n": 1}`, false}, {other, `{"n": 1}`, true}, {other, `{"text": "a"}`, false}} {
-		schema, err := tool.SchemaOf(c.tool, c.tool.Definition())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fits := schema.Validate(json.RawMessage(c.args)) == nil; fits != c.fits {
-			t.Errorf("%s: %s fits: %v, want %v", c.tool.Definition().Name, c.args, fits, c.fits)
-		}
-	}
-}
-
-// The memory for compiled schemas is limited, and tools past the limit work as the others.
-func TestNew_ManySchemas(t *testing.T) {
-	fn := func(context.Context, map[string]any) (string, error) { return "ok", nil }
-	newTool := func(n int) tool.Tool {
-		input := fmt.Sprintf(`{"type": "object", "required": ["n%d"], "description": "%s"}`, n, strings.Repeat("x", 8<<10))
-		return mustNew(t)(tool.New("many", "Is one of many.", fn, &tool.Options{Input: json.RawMessage(input)}))
-	}
-	var before, after goruntime.MemStats
-	goruntime.GC()
-	goruntime.ReadMemStats(&before)
-	for n := range 1000 {
-		tl := newTool(n)
-		_, right := tl.Call(t.Context(), tool.Call{Name: "many", Args: json.RawMessage(fmt.Sprintf(`{"n%d": 1}`, n))})
-		schema, err := tool.SchemaOf(tl, tl.Definition())
-		if err != nil || right != nil {
-			t.Fatal(err, right)
-		}
-		if schema.Validate(json.RawMessage(`{"m": 1}`)) == nil {
-			t.Fatalf("schema %d accepts arguments without n%d", n, n)
-		}
-	}
-	goruntime.GC()
-	goruntime.ReadMemStats(&after)
-	if more := int64(after.HeapAlloc) - int64(before.HeapAlloc); more > 10<<20 {
-		t.Errorf("%d bytes are kept", more)
 	}
 }

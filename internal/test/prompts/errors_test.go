@@ -280,7 +280,7 @@ func addRoles(t *testing.T, rt *runtime.Runtime) {
 	t.Helper()
 	all := toolgroups.SetOf(toolgroups.ReservedIDs()...)
 	probe, none, lead, wide := toolgroups.SetOf("probe"), toolgroups.SetOf(), toolgroups.SetOf(toolgroups.OrgManagement, toolgroups.Console), toolgroups.SetOf("others")
-	gated := true
+	gated := toolgroups.Gated
 	any, apis := toolgroups.AllGroups(), hosts.HostRule{Allow: []hosts.HostPattern{{Name: "api.example"}, {Name: "127.0.0.1"}, {Name: "example.com"}}}
 	for _, spec := range []org.RoleSpec{
 		{Name: "leader", Use: &all, Grant: &any, Hosts: &apis}, {Name: "worker", Use: &probe}, {Name: "gated", Use: &probe, ToolGated: &gated},
