@@ -58,6 +58,7 @@ var bodies = []struct {
 	{journal.TurnFailed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
 	{journal.TaskDenied{Caller: "user:ann@r", Role: "r", Requested: []string{"g"}, State: "s", Decision: journal.Denied, Code: errcode.Conflict, Reason: "why"}, "caller askedRole requestedGroups state decision code reason"},
 	{journal.MailDropped{Count: 3, Delayed: 1}, "count delayed"},
+	{journal.UngroundedAnswer{}, ""},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6}, "by tokens costNano"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},
@@ -138,7 +139,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
-		"state_transition role_changed group_registered group_unregistered group_opened group_closed context_compressed mail_dropped task_denied task_paused task_retried error result gap")
+		"state_transition role_changed group_registered group_unregistered group_opened group_closed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {

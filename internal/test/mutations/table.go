@@ -67,7 +67,7 @@ var mutations = []mutation{
 	},
 	{
 		"a reference follows its name to another owner", "toolgroups/snapshot.go",
-		`ok && h.Owner == r.owner && s.mayReference`, `ok && s.mayReference`,
+		`ok && h.Owner == r.owner {`, `ok {`,
 		"./property_test TestProperty6QueryCompleteness",
 	},
 	{
@@ -1185,7 +1185,7 @@ var mutations = []mutation{
 	},
 	{
 		"rates: all senders share one", "gateway/request_rate.go",
-		`l.senders.Take(sender)`, `l.senders.Take(identity.Principal{})`,
+		`l.senders.Take(sender.Holder())`, `l.senders.Take(identity.Principal{})`,
 		"./gateway TestRequestRates_LimitEachSender",
 	},
 	{
