@@ -22,7 +22,7 @@ func (s *session) printLimits(ctx context.Context, c *common, id identity.TaskID
 	return err
 }
 
-// printLimits prints the limits that apply to a task, unless it has ended.
+// printLimits prints the limits that apply to a task.
 func printLimits(c *common, task client.Task) {
 	if task.Limits != nil {
 		fmt.Fprintln(c.err, limitsLine(*task.Limits))

@@ -185,11 +185,8 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 	return out, nil
 }
 
-// limitsOf returns the limits of a task that has not ended.
+// limitsOf returns the limits of a task; if it has ended, those of a retry.
 func (a *api) limitsOf(t org.Task) *wire.TaskLimits {
-	if t.Status.Ended() {
-		return nil
-	}
 	l := a.rt.LimitsOf(t.ID)
 	return &wire.TaskLimits{
 		Tokens: l.Budget.Tokens, Cost: float64(l.Budget.Cost) / 1e9,

@@ -36,7 +36,7 @@ type Task struct {
 	Driven     bool                `json:"driven,omitempty"` // a Go program is its first agent
 	Budget     *Budget             `json:"budget,omitempty"` // of its own
 	Extra      *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
-	Limits     *TaskLimits         `json:"limits,omitempty"` // that apply to it now; only of a task that is shown and has not ended
+	Limits     *TaskLimits         `json:"limits,omitempty"` // that apply to it now, or to a retry if it has ended; only of a task that is shown
 	CreatedAt  time.Time           `json:"createdAt"`
 	Deadline   time.Time           `json:"deadline,omitzero"` // when it is cancelled
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
