@@ -118,9 +118,16 @@ func (g *trustGraph) takeRequests() []string {
 // newConnectedFixture returns a fixture that contacts MCP servers, as serve does.
 func newConnectedFixture(t *testing.T) *fixture {
 	t.Helper()
+	return openConnected(t, Options{})
+}
+
+// openConnected is newConnectedFixture with more options.
+func openConnected(t *testing.T, o Options) *fixture {
+	t.Helper()
 	f := &fixture{t: t}
-	log := slog.New(slog.NewTextHandler(&f.logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	a, err := Open(Options{Data: t.TempDir(), Launcher: launcher, Warn: log, Fatal: func(err error) { t.Error(err) }})
+	o.Data, o.Launcher, o.Fatal = t.TempDir(), launcher, func(err error) { t.Error(err) }
+	o.Warn = slog.New(slog.NewTextHandler(&f.logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	a, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
