@@ -74,7 +74,7 @@ func (x *exchange) isUngrounded() bool {
 // beginning, that is not from the results of tools. What the model wrote is not kept: whoever reads the record of
 // the task would read it.
 func (x *exchange) withholdUngrounded(answer *model.Answer) *model.Answer {
-	final := answer.Finish == model.FinishEnd || answer.Repair == model.RepairContinue
+	final := answer.Finish == model.FinishEnd || answer.Finish == model.FinishResult || answer.Repair == model.RepairContinue
 	if !final || !x.isUngrounded() {
 		return answer
 	}

@@ -271,3 +271,11 @@ func TestIsBuiltinID(t *testing.T) {
 		}
 	}
 }
+
+// A tool that a group and its child both have is listed once.
+func TestChildren_SharedToolIsListedOnce(t *testing.T) {
+	f := newHourFixture(t)
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "desk", Refs: []string{"read", "write"}, Children: []toolgroups.GroupID{"reading"}}))
+	info, _ := f.CurrentSnapshot().LookupGroup("desk")
+	checkTools(t, "desk", info.Tools, "read", "write")
+}
