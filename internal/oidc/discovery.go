@@ -13,8 +13,9 @@ import (
 // issuer is the result of a discovery, with the issuer's keys.
 type issuer struct {
 	metadata
-	keys gooidc.KeySet
-	at   time.Time // when it was discovered
+	keys    gooidc.KeySet
+	version uint64    // KeyVersion when keys was made
+	at      time.Time // when it was discovered
 }
 
 // metadata is the part of the discovery document that is used.
@@ -53,6 +54,9 @@ func (s *Service) discover(ctx context.Context) (issuer, error) {
 	}
 	if s.known != nil && s.config.Now().Sub(s.known.at) < discoveryTTL {
 		defer s.unlock()
+		if s.known.version != s.KeyVersion() {
+			s.renewKeys()
+		}
 		return *s.known, nil
 	}
 	done := make(chan discovery, 1)
@@ -92,9 +96,17 @@ func (s *Service) runDiscovery(ctx context.Context) discovery {
 		s.lastErr = errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer is unreachable; try again later", s.config.Name)
 		return discovery{err: s.lastErr}
 	}
-	s.known.keys = gooidc.NewRemoteKeySet(gooidc.ClientContext(context.Background(), s.client), s.known.Keys)
+	s.renewKeys()
 	s.known.at = s.config.Now()
 	return discovery{issuer: *s.known}
+}
+
+// renewKeys makes a key set that has no keys yet. A key set of the library returns new keys a
+// moment before it forgets the old ones, so one whose keys have changed is not used again. It
+// must be called with sem held.
+func (s *Service) renewKeys() {
+	s.known.version = s.KeyVersion()
+	s.known.keys = gooidc.NewRemoteKeySet(gooidc.ClientContext(context.Background(), s.client), s.known.Keys)
 }
 
 // fetchMetadata fetches the discovery document.
