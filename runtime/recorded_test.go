@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -202,7 +203,10 @@ func TestRecorded_CountsStoredBytes(t *testing.T) {
 
 // The size of files about a task counts too.
 func TestRecordFile_CountsForTask(t *testing.T) {
-	fx := fixtureConfig{model: answerFunc(func(model.Request) model.Answer { return waitForMessage() })}.open(t)
+	fx := fixtureConfig{model: streamingModel(func(ctx context.Context, _ model.Request, _ func(model.AnswerDelta)) (model.Answer, error) {
+		<-ctx.Done() // the task must not end, because the files of one that has ended count for the organization alone
+		return model.Answer{}, context.Cause(ctx)
+	})}.open(t)
 	fx.limit(t, runtime.StorageLimits{RecordedPerTask: mib})
 	id := fx.start(t, org.TaskSpec{Text: "t"})
 	written, err := 0, error(nil)
