@@ -75,10 +75,19 @@ func TestAskAgent_DeniedOnRecord(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.body, status, text)
 		}
 	}
+	for _, body := range []string{`{"question":"q","state":"done"}`, `{"question":"q","state":"other"}`} {
+		if status, text := f.SendText(t, "POST /api/v1/agent", body); status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	chief := gatewaytest.GetJSON[client.Role](t, operator, "POST /api/v1/roles", `{"name":"chief","agent":{}}`).Role
+	if status, text := operator.WithCaller(t, chief.ID).SendText(t, "POST /api/v1/agent", `{"question":"q","group":["none"]}`); status != http.StatusNotFound || !strings.Contains(text, "group_not_found") {
+		t.Errorf("a group that does not exist: %d %s", status, text)
+	}
 	if err := operator.Runtime.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	var asked [][]string
+	var asked, defaults [][]string
 	for e, err := range operator.LocalClient().StreamEvents(t.Context(), client.EventQuery{Denied: true}, false) {
 		if err != nil {
 			t.Fatal(err)
@@ -87,10 +96,16 @@ func TestAskAgent_DeniedOnRecord(t *testing.T) {
 		if !ok || denied.Reason == "" || !strings.HasPrefix(denied.Caller, "user:ann@") {
 			t.Errorf("event %+v", e.Body)
 		}
-		asked = append(asked, denied.Requested)
+		asked, defaults = append(asked, denied.Requested), append(defaults, denied.Defaults)
 	}
-	if diff := cmp.Diff([][]string{{"docs", "console"}, {"books"}, nil}, asked); diff != "" {
+	if diff := cmp.Diff([][]string{{"docs", "console"}, {"books"}, nil, nil, nil, {"none"}}, asked); diff != "" {
 		t.Errorf("recorded groups (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([][]string{nil, nil, nil, {"docs"}, {"docs"}, nil}, defaults); diff != "" {
+		t.Errorf("recorded default groups (-want +got):\n%s", diff)
+	}
+	if _, text := f.SendText(t, "/api/v1/events?type=task_denied", ""); strings.Count(text, "task_denied") != 5 || strings.Contains(text, "defaultGroups") {
+		t.Errorf("the caller sees %s", text)
 	}
 }
 

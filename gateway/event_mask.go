@@ -34,6 +34,9 @@ func (v visibility) mask(e journal.Event) journal.Event {
 	case journal.TaskStarted:
 		b.As, b.AsID = "", ""
 		e.Body = b
+	case journal.TaskDenied:
+		b.Defaults = nil // of a role that may have groups which the caller does not have
+		e.Body = b
 	case journal.RoleChanged:
 		b.Record, b.Diff = nil, nil
 		e.Body = b

@@ -53,7 +53,7 @@ var eventBodies = []journal.EventBody{
 	journal.TaskStarted{}, journal.AgentSpawned{}, journal.AgentTerminated{}, journal.MessageSent{}, journal.MessageReceived{},
 	journal.ModelAnswered{}, journal.ModelDelta{}, journal.ToolCall{}, journal.ToolResult{}, journal.ToolError{}, journal.StateTransition{},
 	journal.RoleChanged{}, journal.GroupRegistered{}, journal.GroupUnregistered{}, journal.GroupOpened{}, journal.GroupClosed{}, journal.ContextCompressed{}, journal.TurnFailed{},
-	journal.TaskDenied{}, journal.MailDropped{}, journal.TaskPaused{}, journal.TaskRetried{}, journal.TaskEnded{}, journal.EventGap{},
+	journal.TaskDenied{}, journal.MailDropped{}, journal.TaskPaused{}, journal.TaskRetried{}, journal.TaskEnded{}, journal.UngroundedAnswer{}, journal.EventGap{},
 }
 
 // eventHeader has the fields that all events have.
@@ -393,4 +393,17 @@ func oneLine(list ...*ast.CommentGroup) string {
 		}
 	}
 	return ""
+}
+
+// The document has the fields of every public event.
+func TestOpenAPI_HasEveryEventType(t *testing.T) {
+	var described []journal.EventType
+	for _, b := range eventBodies {
+		described = append(described, b.EventType())
+	}
+	for _, want := range journal.EventTypes() {
+		if !slices.Contains(described, want) {
+			t.Errorf("no schema of the event %s", want)
+		}
+	}
 }

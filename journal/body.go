@@ -44,6 +44,7 @@ type TaskDenied struct {
 	Caller    string       `json:"caller"`                   // the identity.Principal
 	Role      string       `json:"askedRole,omitempty"`      // the role that the request named, shortened
 	Requested []string     `json:"requestedGroups,omitzero"` // groups that the request named, at most 100, shortened; nil if it named none
+	Defaults  []string     `json:"defaultGroups,omitzero"`   // groups that a request without groups has by default, limited likewise; nil if it named groups, or no role that its caller may ask
 	State     string       `json:"state,omitempty"`          // workflow state that the request named, shortened
 	Decision  string       `json:"decision"`                 // Denied
 	Code      errcode.Code `json:"code"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ var bodies = []struct {
 	{journal.MessageReceived{Message: message}, "message"},
 	{journal.ModelAnswered{Answer: model.Answer{Text: "x", Value: json.RawMessage(`{"v":1}`), Calls: []model.Call{{ID: "c", Provider: "p", Name: "n", Args: json.RawMessage(`{}`)}},
 		Finish: model.FinishToolCalls, MessagesRead: 2, Log: []string{"l"}, Usage: model.TokenUsage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
+	{journal.ModelDelta{Text: "t", Tool: "n", Args: "a", Restart: true, Note: "w"}, "text tool args again note"},
 	{journal.ToolCall{Call: "c", Tool: "t", Args: json.RawMessage(`{"a":[1]}`), Group: "g", Decision: journal.Allowed, Code: errcode.UnknownTool, Reason: "r", Epoch: 1}, "call tool args group decision code reason epoch"},
 	{journal.ToolResult{Call: "c", Tool: "t", Result: json.RawMessage(`"text"`)}, "call tool result"},
 	{journal.ToolError{Call: "c", Tool: "t", Code: errcode.ToolTimeout, Result: json.RawMessage(`{"error":"tool_timeout"}`)}, "call tool code result"},
@@ -56,7 +58,7 @@ var bodies = []struct {
 	{journal.GroupClosed{Group: "g", Owner: "o", NextChange: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 6}, "group owner nextChange epoch"},
 	{journal.ContextCompressed{Summary: "s", Items: 5}, "summary items"},
 	{journal.TurnFailed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
-	{journal.TaskDenied{Caller: "user:ann@r", Role: "r", Requested: []string{"g"}, State: "s", Decision: journal.Denied, Code: errcode.Conflict, Reason: "why"}, "caller askedRole requestedGroups state decision code reason"},
+	{journal.TaskDenied{Caller: "user:ann@r", Role: "r", Requested: []string{"g"}, Defaults: []string{"d"}, State: "s", Decision: journal.Denied, Code: errcode.Conflict, Reason: "why"}, "caller askedRole requestedGroups defaultGroups state decision code reason"},
 	{journal.MailDropped{Count: 3, Delayed: 1}, "count delayed"},
 	{journal.UngroundedAnswer{}, ""},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
@@ -138,7 +140,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
-	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
+	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered group_opened group_closed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap")
 	var public []string
 	seen := map[journal.EventType]bool{}
@@ -159,6 +161,41 @@ func TestType_PublicTypes(t *testing.T) {
 	if !seen["message_taken"] || journal.IsPublic(journal.MessageReceived{}) {
 		t.Error("MessageReceived is public or missing")
 	}
+}
+
+// docs/record.md has a row for each type of public events, with the fields of the type in order.
+func TestDocs_ListAllEvents(t *testing.T) {
+	text, err := os.ReadFile("../docs/record.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "## Types of events\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var want, got []string
+	for _, tt := range bodies {
+		if journal.IsPublic(tt.body) {
+			want = append(want, fmt.Sprintf("`%s` | %s", tt.body.EventType(), fieldsOf(tt.body)))
+		}
+	}
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(strings.TrimSpace(line), " | "); len(cells) == 3 && strings.HasPrefix(line, "| `") && strings.TrimSuffix(cells[2], " |") != "" {
+			got = append(got, strings.TrimPrefix(cells[0], "| ")+" | "+strings.TrimSpace(cells[1]))
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" || !found {
+		t.Errorf("the table of docs/record.md (-want +got):\n%s", diff)
+	}
+}
+
+// fieldsOf lists the names of the JSON fields of a body.
+func fieldsOf(b journal.EventBody) string {
+	var list []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(b)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		list = append(list, "`"+name+"`")
+	}
+	return strings.Join(list, " ")
 }
 
 func TestEvent_ZeroBodiesRoundTrip(t *testing.T) {
@@ -256,7 +293,11 @@ func FuzzEvent(f *testing.F) {
 func TestEventTypes(t *testing.T) {
 	var want []journal.EventType
 	for _, tt := range bodies {
-		if _, gap := tt.body.(journal.EventGap); !gap && journal.IsPublic(tt.body) {
+		switch tt.body.(type) {
+		case journal.EventGap, journal.ModelDelta: // never stored
+			continue
+		}
+		if journal.IsPublic(tt.body) {
 			want = append(want, tt.body.EventType())
 		}
 	}

@@ -14,7 +14,7 @@ var (
 // help texts are repeated in docs/metrics.md; a test compares them.
 func (m *Metrics) newCollectors() []prometheus.Collector {
 	m.requests = counters("agent_tool_group_requests_total",
-		"Tasks started with the tool group; * for tasks without a restriction, - for tasks restricted to no group, other for unregistered groups.", "group")
+		"Requests for the tool group, started or rejected: groups that a request named, or has by default; * for all groups, - for no group, other for unregistered groups.", "group")
 	m.filtered = histograms("agent_filtered_tools_count",
 		"Tools available to an agent after filtering by group and workflow state, at each answer of its model.", toolBuckets)
 	m.transitions = counters("agent_state_transitions_total",

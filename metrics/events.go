@@ -16,19 +16,30 @@ import (
 // no restriction; an empty list means no groups.
 func (m *Metrics) taskStarted(b journal.TaskStarted) {
 	m.tasks.series("started", "", "").Inc()
-	switch {
-	case b.Groups == nil:
-		m.requests.series("*", "", "").Inc()
-	case len(b.Groups) == 0:
-		m.requests.series("-", "", "").Inc()
+	if b.Groups == nil {
+		b.Groups = []string{allGroups}
 	}
-	m.countGroups(b.Groups)
+	m.countRequest(b.Groups)
 }
 
-// countGroups counts a request for groups.
-func (m *Metrics) countGroups(groups []string) {
+// taskDenied counts a request that was rejected, with the groups that it named, or has by
+// default.
+func (m *Metrics) taskDenied(b journal.TaskDenied) {
+	switch {
+	case b.Requested != nil:
+		m.countRequest(b.Requested)
+	case b.Defaults != nil:
+		m.countRequest(b.Defaults)
+	}
+}
+
+// countRequest counts a request for groups. An empty list is a request for no group.
+func (m *Metrics) countRequest(groups []string) {
+	if len(groups) == 0 {
+		m.requests.series("-", "", "").Inc()
+	}
 	for _, g := range groups {
-		m.requests.series(m.labels.group(g), "", "").Inc()
+		m.requests.series(m.labels.requestedGroup(g), "", "").Inc()
 	}
 }
 

@@ -39,6 +39,17 @@ func (l *labelValues) group(id string) string {
 	return id
 }
 
+// allGroups is the name of all groups in a request.
+const allGroups = "*"
+
+// requestedGroup returns the label of a group that a request names.
+func (l *labelValues) requestedGroup(id string) string {
+	if id == allGroups || id == string(toolgroups.DefaultGroup) { // requests have it by default, also if no tool is in it
+		return id
+	}
+	return l.group(id)
+}
+
 // state returns the label of a workflow state: a state that a registered tool
 // names, or the one of agents without a state.
 func (l *labelValues) state(name string) string {

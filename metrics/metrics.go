@@ -130,7 +130,7 @@ func (m *Metrics) ObserveEvent(e journal.Event) {
 	case journal.TaskStarted:
 		m.taskStarted(b)
 	case journal.TaskDenied:
-		m.countGroups(b.Requested)
+		m.taskDenied(b)
 	case journal.AgentSpawned:
 		m.agentSpawned(e)
 	case journal.AgentTerminated:

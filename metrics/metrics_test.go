@@ -50,6 +50,21 @@ agent_tool_group_requests_total{group="door"} 2
 agent_tool_group_requests_total{group="other"} 1
 rolecall_tasks_total{status="started"} 4
 `},
+		{"a rejected request counts the groups that it named, or has by default", []journal.Event{
+			at(0, journal.TaskDenied{Requested: []string{"door", "made up"}}),
+			at(0, journal.TaskDenied{Requested: []string{"*"}, Defaults: []string{"door"}}),
+			at(0, journal.TaskDenied{Requested: []string{}}),
+			at(0, journal.TaskDenied{Defaults: []string{"door"}}),
+			at(0, journal.TaskDenied{Defaults: []string{"default"}}), // no tool is in it
+			at(0, journal.TaskDenied{Defaults: []string{"*"}}),
+			at(0, journal.TaskDenied{Defaults: []string{}}),
+			at(0, journal.TaskDenied{}), // its caller may ask no such role
+		}, `agent_tool_group_requests_total{group="*"} 2
+agent_tool_group_requests_total{group="-"} 2
+agent_tool_group_requests_total{group="default"} 1
+agent_tool_group_requests_total{group="door"} 2
+agent_tool_group_requests_total{group="other"} 1
+`},
 		{"tools are counted at each answer, also if unchanged", taskEvents(),
 			"agent_filtered_tools_count{} 2 of 4\n"},
 		{"tools of an agent from another process are unknown until they change", []journal.Event{

@@ -123,6 +123,34 @@ func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (t
 	return toolgroups.SetOf(slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool { return slices.Contains(unknown, id) })...), nil
 }
 
+// DefaultGroups returns the groups of a request that names none, not limited to what its
+// sender may use: the default groups of the role that it asks, or all groups if it asks no
+// agent. It returns nil if the request names groups, or no role that its sender may ask.
+func (o *Org) DefaultGroups(s TaskSpec) *toolgroups.GroupSet {
+	groups := toolgroups.AllGroups()
+	switch {
+	case s.Groups != nil:
+		return nil
+	case !s.Ask:
+		return &groups
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	role, err := o.findActive(s.Caller, s.Role)
+	if err != nil || role.ID != s.Caller.Role && !o.mayAsk(s, role) {
+		return nil
+	}
+	groups = role.Agent.groups()
+	return &groups
+}
+
+// mayAsk reports whether the sender of a request may ask agents of another role than its own.
+// It must be called with mu held.
+func (o *Org) mayAsk(s TaskSpec, role *Role) bool {
+	m, err := o.taskGrantor(s.Caller)
+	return err == nil && o.checkAsks(s) == nil && o.covers(m, role)
+}
+
 // checkOffersTools returns an error if a request that names no groups leaves its agent without
 // tools, although its role has some for the sender. It must be called with mu held.
 func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {

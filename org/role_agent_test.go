@@ -215,6 +215,41 @@ func TestAsk_DefaultGroupsOfOther(t *testing.T) {
 	wantSet(t, task.Groups.Set, "workspace,docs")
 }
 
+// A request that names no groups has default groups, whether it is granted or not. They are
+// unknown if its sender may not ask the role.
+func TestDefaultGroups(t *testing.T) {
+	f, clerk, _ := newAskFixture(t)
+	reader := f.role(operator, org.RoleSpec{Name: "reader", Use: of("docs"), Agent: agentOf("docs", "command")})
+	plain := f.role(operator, org.RoleSpec{Name: "plain", Use: of("docs")})
+	strong := f.role(operator, org.RoleSpec{Name: "strong", Use: of("command"), Agent: agentOf("command")})
+	ask := func(caller org.Role, role string) org.TaskSpec {
+		return org.TaskSpec{Ask: true, Caller: identity.ByCaller("ann", caller.ID), Role: role}
+	}
+	check := func(name string, s org.TaskSpec, want string) {
+		t.Helper()
+		got := "nil"
+		if set := f.DefaultGroups(s); set != nil {
+			got = strings.Join(set.Names(), ",")
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	check("own role", ask(clerk, "clerk"), "docs")
+	check("own role by id", ask(clerk, string(clerk.ID)), "docs")
+	check("own role without agent", ask(plain, "plain"), "default")
+	check("other role", ask(clerk, "reader"), "nil")
+	check("no role", ask(clerk, "nobody"), "nil")
+	check("no role at all", ask(org.Role{}, ""), "nil")
+	check("no agent", org.TaskSpec{Caller: identity.ByCaller("ann", clerk.ID)}, "*")
+	named := ask(clerk, "clerk")
+	named.Groups = of()
+	check("groups named", named, "nil")
+	f.update(clerk.ID, org.RoleSpec{TasksAs: ptr("clerk")})
+	check("other role of its tasks", ask(clerk, "reader"), strings.Join(reader.Agent.DefaultGroups.Names(), ","))
+	check("a role beyond its tasks", ask(clerk, string(strong.ID)), "nil")
+}
+
 // A stored role of an agent that says something about callers is ignored as a whole.
 func TestAsk_ForgedRecords(t *testing.T) {
 	f := newFixture(t)

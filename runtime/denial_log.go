@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 
@@ -8,6 +9,8 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // logDenied logs the denied calls of a principal, one line for each. The lines of all
@@ -43,6 +46,26 @@ func denialAttributes(by identity.Principal, role string, c *gate.Admission) []a
 		list = append(list, "rule", rule)
 	}
 	return list
+}
+
+// logDeniedTask logs that an external caller may not start a task, within the limits of the
+// lines about denied calls. It logs no text of the request.
+func (rt *Runtime) logDeniedTask(s org.TaskSpec, code errcode.Code) {
+	if !rt.log.Enabled(rt.uncancelled, slog.LevelWarn) {
+		return
+	}
+	state := s.State
+	if state == "" {
+		_, state = rt.org.ResolveView(s.Caller)
+	}
+	list := []any{"caller", logName(string(s.Caller.User)), "role", logName(rt.roleName(org.Agent{Role: s.Caller.Role}))}
+	if s.Role != string(s.Caller.Role) {
+		list = append(list, "asked_role", logName(s.Role))
+	}
+	for _, groups := range listGroups(cmp.Or(s.Groups, rt.org.DefaultGroups(s))).attrs("requested_groups") {
+		list = append(list, groups)
+	}
+	rt.denials.Line(slog.LevelWarn, "request denied", rt.callOwner(s.Caller), append(list, "initial_state", logName(toolgroups.StateName(state)), "code", code)...)
 }
 
 // logText returns a text for a line of the log: shortened, and without characters that

@@ -1,10 +1,14 @@
 package runtime_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/buffer"
@@ -77,5 +81,56 @@ func TestLog_FloodOfDenialsIsBounded(t *testing.T) {
 	}
 	if n := len(bodiesOf[journal.ToolCall](t, fx)); n != 101 {
 		t.Errorf("%d denials are recorded, want 101", n)
+	}
+}
+
+// A rejected request is one line with its groups and state, without its text and without
+// characters that control a terminal. A flood of them is bounded.
+func TestLog_LineForRejectedRequest(t *testing.T) {
+	const hostile = "do\x1b[31m\n\u009bor"
+	p := newLogRecorder()
+	fx := fixtureConfig{configure: p.configure(slog.LevelWarn)}.open(t)
+	ann := fx.createCaller(t, "workspace")
+	ask := func(s org.TaskSpec) map[string]any {
+		t.Helper()
+		p.Drain()
+		s.Text, s.Caller, s.Ask = "confidential", ann, true
+		if _, err := fx.StartTask(t.Context(), s); err == nil {
+			t.Fatalf("%+v is not rejected", s)
+		}
+		line := p.Drain()
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		if strings.Contains(line, "confidential") || strings.ContainsAny(line, "\x1b\u009b") || strings.Contains(line, `\u001b`) {
+			t.Errorf("logged %s", line)
+		}
+		delete(got, "time")
+		return got
+	}
+	own := string(ann.Role)
+	for _, tt := range []struct {
+		spec org.TaskSpec
+		want map[string]any
+	}{
+		{org.TaskSpec{Role: own}, map[string]any{"requested_groups": []any{"default"}, "code": "insufficient_permissions"}},
+		{org.TaskSpec{Role: own, Groups: groupSet("command", hostile)}, map[string]any{"requested_groups": []any{"command", "do\ufffd[31m \ufffdor"}, "code": "insufficient_permissions"}},
+		{org.TaskSpec{Role: hostile, State: "analysis", Groups: groupSet()}, map[string]any{"asked_role": "do\ufffd[31m \ufffdor", "requested_groups": []any{}, "initial_state": "analysis", "code": "insufficient_permissions"}},
+	} {
+		want := map[string]any{"level": "WARN", "msg": "request denied", "caller": "ann", "role": "guest", "initial_state": "undefined"}
+		maps.Copy(want, tt.want)
+		if diff := cmp.Diff(want, ask(tt.spec)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.spec, diff)
+		}
+	}
+	p.Drain()
+	for range 100 {
+		if _, err := fx.StartTask(t.Context(), org.TaskSpec{Caller: ann, Role: own, Ask: true}); err == nil {
+			t.Fatal("not rejected")
+		}
+	}
+	if n := strings.Count(p.Drain(), "request denied"); n > 20 {
+		t.Errorf("%d lines about one caller", n)
 	}
 }

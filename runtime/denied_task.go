@@ -6,6 +6,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // maxDeniedReason limits the reason of a recorded denial, in bytes.
@@ -14,7 +15,7 @@ const maxDeniedReason = 1 << 10
 // deniedTaskCodes are the codes of requests that asked for more than the caller may have. Other
 // errors are mistakes of the request.
 var deniedTaskCodes = map[errcode.Code]bool{
-	errcode.InsufficientPermissions: true, errcode.NoToolsAvailable: true, errcode.RoleNotFound: true, errcode.Conflict: true,
+	errcode.InsufficientPermissions: true, errcode.NoToolsAvailable: true, errcode.RoleNotFound: true, errcode.GroupNotFound: true, errcode.Conflict: true,
 }
 
 // recordDeniedTask records that an external caller may not start a task, if err says so. Like a
@@ -28,17 +29,25 @@ func (rt *Runtime) recordDeniedTask(s org.TaskSpec, err error) error {
 		Caller: s.Caller.String(), Role: textutil.Truncate(s.Role, maxName), State: textutil.Truncate(s.State, maxName),
 		Decision: journal.Denied, Code: code, Reason: textutil.Truncate(errcode.Message(err), maxDeniedReason),
 	}
-	if s.Groups != nil {
-		denied.Requested = []string{}
-		for _, name := range firstOf(s.Groups.Names(), maxListed) {
-			denied.Requested = append(denied.Requested, textutil.Truncate(name, maxName))
-		}
-	}
+	denied.Requested, denied.Defaults = listNames(s.Groups), listNames(rt.org.DefaultGroups(s))
+	rt.logDeniedTask(s, code)
 	if err := rt.buffer.flushIfFull(); err != nil {
 		return err
 	}
-	rt.buffer.add(len(denied.Reason)+maxName*(2+len(denied.Requested)), journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: s.Caller.Role}), Body: denied})
+	rt.buffer.add(len(denied.Reason)+maxName*(2+len(denied.Requested)+len(denied.Defaults)), journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: s.Caller.Role}), Body: denied})
 	return nil
+}
+
+// listNames returns the first names of a set, shortened; nil for nil.
+func listNames(set *toolgroups.GroupSet) []string {
+	if set == nil {
+		return nil
+	}
+	list := []string{}
+	for _, name := range firstOf(set.Names(), maxListed) {
+		list = append(list, textutil.Truncate(name, maxName))
+	}
+	return list
 }
 
 // firstOf returns the first n values of a list.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -24,7 +26,7 @@ import (
 // Limits of a record.
 const (
 	maxListed = 100 // per list; the rest is counted
-	maxName   = 128 // bytes of a name chosen by a model
+	maxName   = 128 // bytes of a name
 )
 
 // turnRecord collects the log record of a turn.
@@ -84,10 +86,10 @@ func (r *turnRecord) observe(a *actor, e journal.Event) (ends bool, code errcode
 		return b.Answer.Finish.EndsTurn() || b.Answer.Finish == model.FinishWait, ""
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
-			r.denied.add(denial{textutil.Truncate(b.Tool, maxName), b.Code})
+			r.denied.add(denial{logName(b.Tool), b.Code})
 		}
 	case journal.StateTransition:
-		r.transitions.add(transition{b.Tool, toolgroups.StateName(b.From), toolgroups.StateName(b.To), e.At})
+		r.transitions.add(transition{logName(b.Tool), logName(toolgroups.StateName(b.From)), logName(toolgroups.StateName(b.To)), e.At})
 	case journal.TurnFailed: // possibly before any answer
 		subject := a.subject()
 		r.setTools(a, subject.State, subject.ToolNames())
@@ -103,7 +105,7 @@ func (r *turnRecord) setTools(a *actor, state string, tools []string) {
 	if r.toolsSet {
 		return
 	}
-	r.toolsSet, r.state = true, toolgroups.StateName(state)
+	r.toolsSet, r.state = true, logName(toolgroups.StateName(state))
 	for _, name := range tools {
 		r.tools.add(name)
 	}
@@ -125,11 +127,14 @@ func (a *actor) subject() *gate.Subject { return a.rt.gate.Subject(identity.ByAg
 // number of the turn's last answer, so ids are unique across restarts.
 func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
 	r := a.current
+	task, _ := a.rt.org.TaskByID(a.task)
 	attrs := []slog.Attr{
 		slog.String("request_id", fmt.Sprintf("%s/%s/%d", a.task, a.agent.ID, a.state.answers)),
-		slog.String("task", string(a.task)), slog.String("agent", string(a.agent.ID)), slog.String("role", a.role),
+		slog.String("task", string(a.task)), slog.String("agent", string(a.agent.ID)), slog.String("role", logName(a.role)),
+		slog.String("caller", callerName(task)),
 	}
-	attrs = append(attrs, a.rt.requestedGroups(a.task).attrs("requested_groups")...)
+	attrs = append(attrs, listGroups(cmp.Or(task.Requested, &task.Groups.Set)).attrs("requested_groups")...)
+	attrs = append(attrs, listGroups(&task.Groups.Set).attrs("granted_groups")...)
 	attrs = append(attrs, slog.String("initial_state", r.state))
 	attrs = append(attrs, r.transitions.attrs("state_transitions")...)
 	attrs = append(attrs, r.tools.attrs("available_tools")...)
@@ -143,17 +148,28 @@ func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
 	a.rt.log.LogAttrs(a.rt.uncancelled, slog.LevelInfo, "agent request", attrs...)
 }
 
-// requestedGroups lists the groups that a task was narrowed to, or "*".
-func (rt *Runtime) requestedGroups(id identity.TaskID) (groups countedList[string]) {
-	task, _ := rt.org.TaskByID(id)
-	if task.Groups.Set.IsAll() {
-		groups.add("*")
+// callerName returns the user that started a task, or the kind of another principal.
+func callerName(task org.Task) string {
+	if caller, external := task.ExternalCaller(); external {
+		return logName(string(caller.User))
 	}
-	for _, g := range task.Groups.Set.GroupIDs() {
-		groups.add(textutil.Truncate(string(g), maxName))
+	return logName(task.Caller)
+}
+
+// listGroups lists the names of a set for the log; nil is an empty list.
+func listGroups(set *toolgroups.GroupSet) (groups countedList[string]) {
+	if set == nil {
+		return groups
+	}
+	for _, name := range set.Names() {
+		groups.add(logName(name))
 	}
 	return groups
 }
+
+// logName returns a name for the log: shortened, and without characters that control a
+// terminal.
+func logName(name string) string { return textutil.Sanitize(textutil.Truncate(name, maxName)) }
 
 // countedList holds the first values added and counts all.
 type countedList[T any] struct {

@@ -32,7 +32,9 @@ type requestRecord struct {
 	Task        string   `json:"task"`
 	Agent       string   `json:"agent"`
 	Role        string   `json:"role"`
+	Caller      string   `json:"caller"`
 	Groups      []string `json:"requested_groups"`
+	Granted     []string `json:"granted_groups"`
 	State       string   `json:"initial_state"`
 	Transitions []struct {
 		Tool, From, To string
@@ -137,9 +139,9 @@ func TestRequestLog_HasAllFields(t *testing.T) {
 	if took, err := time.ParseDuration(r.Took); err != nil || took < 10*time.Second {
 		t.Errorf("execution time %q, %v, want at least 10s", r.Took, err)
 	}
-	got := []any{r.Role, r.Groups, r.State, r.Tools, r.ByState, fmt.Sprint(r.Denied), r.Code,
+	got := []any{r.Role, r.Caller, r.Groups, r.Granted, r.State, r.Tools, r.ByState, fmt.Sprint(r.Denied), r.Code,
 		r.Transitions[0].Tool, r.Transitions[0].From, r.Transitions[0].To}
-	want := []any{"worker", []string{"probe"}, "shut", []string{"open", "look"}, []string{"enter"},
+	want := []any{"worker", "operator", []string{"probe"}, []string{"probe"}, "shut", []string{"open", "look"}, []string{"enter"},
 		"[{enter tool_not_available} {read_file tool_not_available} {made_up unknown_tool}]", errcode.Code(""), "open", "shut", "open"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -152,8 +154,8 @@ func TestRequestLog_ListsAreNeverNull(t *testing.T) {
 	spec := fx.workerTask(t, "")
 	spec.Groups = &toolgroups.GroupSet{}
 	r := p.onlyRequest(t, fx, fx.run(t, spec), 1)
-	got := []any{r.Groups, r.State, len(r.Transitions), r.Tools, r.ByState, len(r.Denied)}
-	if diff := cmp.Diff([]any{[]string{}, "undefined", 0, []string{}, []string{}, 0}, got); diff != "" {
+	got := []any{r.Groups, r.Granted, r.State, len(r.Transitions), r.Tools, r.ByState, len(r.Denied)}
+	if diff := cmp.Diff([]any{[]string{}, []string{}, "undefined", 0, []string{}, []string{}, 0}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if line := p.String(); strings.Contains(line, "null") {
