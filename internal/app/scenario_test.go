@@ -1,198 +1,181 @@
 package app
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/wire"
-	"github.com/rolecall/rolecall/internal/config"
-	"github.com/rolecall/rolecall/internal/test/oidctest"
-	"github.com/rolecall/rolecall/internal/yamldoc"
-	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/metrics"
-	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/org"
 )
 
-// scenarioScript calls the tools that the question lists. It answers with the tools that were
-// visible before each call and at the end.
-const scenarioScript = `role("*", function* (task) {
-	const seen = [];
-	for (const name of task.payload.text.split(" ")) {
-		seen.push(tools.slice().sort().join(" "));
-		if (name !== "look") yield call(name, name.startsWith("knowledge") ? {question: "q"} : {});
-	}
-	return seen;
-})`
-
-// scenario is a served organization with the tools of TrustGraph's specification, whose users
-// have tokens of an issuer.
-type scenario struct {
-	*fixture
-	idp *oidctest.Issuer
-	url string
+// course is what a request leads to with agents of one pattern.
+type course struct {
+	seen   []string // tools that each request to the model offers
+	denied []string // calls that were denied, and by which rule
 }
 
-func newScenario(t *testing.T) *scenario {
-	f, g, m, idp := openConnected(t, Options{Serve: true}), newTrustGraph(t), newMCPFixture(t, "complex-analysis", "reset-workflow"), oidctest.NewIssuer(t)
-	rule := func(group string) string { return fmt.Sprintf("{claim: /groups, value: %s, role: %s}", group, group) }
-	docs := []string{
-		"{kind: organization, name: o, model: m}", "{kind: model, name: m, type: script, file: agents.js}",
-		"{kind: network, name: n, allowHTTP: true, privateAddresses: [127.0.0.0/8]}",
-		fmt.Sprintf("{kind: source, name: trustgraph, type: http, baseUrl: %q}", g.URL), m.document(""),
-		"{kind: tool, name: entity-create, type: http, source: trustgraph, method: POST, path: /entities, description: Adds., group: [write], available_in_states: [analysis, modification]}",
-		"{kind: role, name: readers, toolGroups: [read-only], agent: {defaultGroups: [read-only]}}",
-		"{kind: role, name: writers, toolGroups: [write], agent: {defaultGroups: [write]}, states: [analysis, modification]}",
-		"{kind: role, name: analysts, toolGroups: [knowledge, compute, admin], agent: {}}",
-		fmt.Sprintf("{kind: gateway, name: g, auth: [{name: corp, issuer: %q, audience: [gw], roles: [%s, %s, %s]}]}", idp.URL, rule("readers"), rule("writers"), rule("analysts")),
-	}
-	cfg, err := config.ReadFiles([]yamldoc.File{
-		{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}, {Path: "tools.yaml", Data: []byte(specification)},
-		{Path: "agents.js", Data: []byte(scenarioScript), Included: true},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.ApplyConfig(t.Context(), cfg, nil); err != nil {
-		t.Fatal(err)
-	}
-	h, err := f.Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return &scenario{f, idp, server.URL}
+// scenarioRequest is a request of a user to an agent of its role.
+type scenarioRequest struct {
+	user, body string
+	status     int // of a rejection
+	code       errcode.Code
+
+	named, granted []string // groups; granted are the default groups if the request names none
+	begin, end     string   // workflow states
+	tools, later   string   // available in the state in which it begins, and in another state
+	moves          []string // changes of the workflow state
+	react, plan    course
 }
 
-// do sends a request of a user, who is in the group of the same name.
-func (s *scenario) do(user, method, path, body string) (int, []byte) {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
+const (
+	kq, tc, ca, rw, ec = "knowledge-query", "text-completion", "complex-analysis", "reset-workflow", "entity-create"
+
+	toAnalysis, toResults, toUndefined = kq + ": undefined to analysis", ca + ": analysis to results", rw + ": results to undefined"
+)
+
+var (
+	readOnly, write = []string{"read-only"}, []string{"write"}
+	workflowGroups  = []string{"knowledge", "compute", "admin"}
+	workflow        = scenarioRequest{
+		user: "analysts", body: `{"question":"steps[knowledge-query complex-analysis reset-workflow]","group":["knowledge","compute","admin"]}`,
+		named: workflowGroups, granted: workflowGroups, begin: "undefined", end: "undefined", tools: kq, later: ca + " " + rw,
+		moves: []string{toAnalysis, toResults, toUndefined},
+		react: course{seen: []string{kq, ca + " " + rw, rw, kq}},
+		plan:  course{seen: []string{kq, kq, ca + " " + rw, rw, kq}},
 	}
-	r.Header.Set("Authorization", "Bearer "+s.idp.SignToken(fmt.Sprintf(`{"iss":%q,"aud":"gw","sub":%q,"groups":[%q],"exp":%d}`, s.idp.URL, user, user, time.Now().Add(time.Hour).Unix())))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return answer.StatusCode, data
+)
+
+// scenarioRequests are two users with their own groups and states, requests for more than they
+// have, the workflow, twice and over three requests, and calls that are not allowed yet.
+var scenarioRequests = []scenarioRequest{
+	{
+		user: "readers", body: `{"question":"steps[]","group":["read-only"]}`, named: readOnly, granted: readOnly, begin: "undefined", end: "undefined", tools: kq + " " + tc,
+		react: course{seen: []string{kq + " " + tc}}, plan: course{seen: []string{kq + " " + tc, kq + " " + tc}},
+	},
+	{
+		user: "writers", body: `{"question":"steps[entity-create]","group":["write"],"state":"analysis"}`, named: write, granted: write, begin: "analysis", end: "analysis", tools: ec,
+		react: course{seen: []string{ec, ec}}, plan: course{seen: []string{ec, ec, ec}},
+	},
+	{user: "readers", body: `{"question":"steps[]","group":["write"]}`, status: http.StatusForbidden, code: errcode.InsufficientPermissions, named: write, begin: "undefined"},
+	{user: "readers", body: `{"question":"steps[]","state":"analysis"}`, status: http.StatusForbidden, code: errcode.InsufficientPermissions, granted: readOnly, begin: "analysis"},
+	{user: "writers", body: `{"question":"steps[]","state":"modification"}`, status: http.StatusConflict, code: errcode.Conflict, granted: write, begin: "modification"},
+	workflow, workflow,
+	{ // a tool of another user
+		user: "readers", body: `{"question":"steps[entity-create]"}`, granted: readOnly, begin: "undefined", end: "undefined", tools: kq + " " + tc,
+		react: course{seen: slices.Repeat([]string{kq + " " + tc}, 2), denied: []string{ec + ": not granted"}}, plan: course{seen: slices.Repeat([]string{kq + " " + tc}, 3)},
+	},
+	{ // a tool of another state
+		user: "analysts", body: `{"question":"steps[complex-analysis]","group":["*"]}`, named: []string{"*"}, granted: []string{"*"}, begin: "undefined", end: "undefined", tools: kq, later: ca + " " + rw,
+		react: course{seen: slices.Repeat([]string{kq}, 2), denied: []string{ca + ": wrong state"}}, plan: course{seen: slices.Repeat([]string{kq}, 3)},
+	},
+	{user: "analysts", body: `{"question":"steps[]"}`, status: http.StatusForbidden, code: errcode.NoToolsAvailable, granted: []string{"default"}, begin: "undefined"},
+	{ // a tool of the state that a failed call would have led to
+		user: "analysts", body: `{"question":"steps[knowledge-query! complex-analysis]","group":["*"]}`, named: []string{"*"}, granted: []string{"*"}, begin: "undefined", end: "undefined", tools: kq, later: ca + " " + rw,
+		react: course{seen: slices.Repeat([]string{kq}, 3), denied: []string{ca + ": wrong state"}}, plan: course{seen: slices.Repeat([]string{kq}, 4)},
+	},
+	{ // dependent steps in one answer
+		user: "analysts", body: `{"question":"together[knowledge-query complex-analysis reset-workflow]","group":["*"]}`, named: []string{"*"}, granted: []string{"*"}, begin: "undefined", end: "undefined", tools: kq, later: ca + " " + rw,
+		moves: workflow.moves, react: course{seen: slices.Repeat([]string{kq}, 2)}, plan: course{seen: slices.Repeat([]string{kq}, 3)},
+	},
+	{ // the first of them fails
+		user: "analysts", body: `{"question":"together[knowledge-query! complex-analysis]","group":["*"]}`, named: []string{"*"}, granted: []string{"*"}, begin: "undefined", end: "undefined", tools: kq, later: ca + " " + rw,
+		react: course{seen: slices.Repeat([]string{kq}, 2), denied: []string{ca + ": wrong state"}}, plan: course{seen: slices.Repeat([]string{kq}, 4), denied: []string{ca + ": wrong state"}},
+	},
+	{
+		user: "analysts", body: `{"question":"steps[knowledge-query]","group":["knowledge"]}`, named: []string{"knowledge"}, granted: []string{"knowledge"}, begin: "undefined", end: "analysis", tools: kq,
+		moves: []string{toAnalysis}, react: course{seen: []string{kq, ""}}, plan: course{seen: []string{kq, kq, ""}},
+	},
+	{ // another user has another state
+		user: "readers", body: `{"question":"steps[knowledge-query text-completion]","state":"undefined"}`, granted: readOnly, begin: "undefined", end: "undefined", tools: kq + " " + tc,
+		moves: []string{toAnalysis, tc + ": analysis to undefined"},
+		react: course{seen: []string{kq + " " + tc, tc, kq + " " + tc}}, plan: course{seen: []string{kq + " " + tc, kq + " " + tc, tc, kq + " " + tc}},
+	},
+	{
+		user: "analysts", body: `{"question":"steps[complex-analysis]","group":["compute"],"state":"analysis"}`, named: []string{"compute"}, granted: []string{"compute"}, begin: "analysis", end: "results", tools: ca,
+		moves: []string{toResults}, react: course{seen: []string{ca, ""}}, plan: course{seen: []string{ca, ca, ""}},
+	},
+	{
+		user: "analysts", body: `{"question":"steps[reset-workflow]","group":["admin"],"state":"results"}`, named: []string{"admin"}, granted: []string{"admin"}, begin: "results", end: "undefined", tools: rw,
+		moves: []string{toUndefined}, react: course{seen: []string{rw, ""}}, plan: course{seen: []string{rw, rw, ""}},
+	},
 }
 
-// ask asks an agent and checks which tools it saw, separated by commas, and its last state.
-func (s *scenario) ask(user, body, seen, state string) {
-	s.t.Helper()
-	status, data := s.do(user, http.MethodPost, "/api/v1/agent", body)
-	var answer wire.AgentAnswer
-	var got []string
-	if err := json.Unmarshal(data, &answer); err != nil || status != http.StatusOK || json.Unmarshal(answer.Answer, &got) != nil {
-		s.t.Fatalf("%s %s: %d %s", user, body, status, data)
+// course returns what r leads to with a pattern.
+func (r scenarioRequest) course(p org.CollaborationPattern) course {
+	if p == org.Plan {
+		return r.plan
 	}
-	if strings.Join(got, ", ") != seen || answer.State != state {
-		s.t.Errorf("%s %s: saw %q in the end in %s, want %q and %s", user, body, got, answer.State, seen, state)
-	}
+	return r.react
 }
 
-// reject sends a request to an agent that is rejected.
-func (s *scenario) reject(user, body string, status int, code errcode.Code) {
-	s.t.Helper()
-	got, data := s.do(user, http.MethodPost, "/api/v1/agent", body)
-	var answer struct{ Error struct{ Code errcode.Code } }
-	if err := json.Unmarshal(data, &answer); err != nil || got != status || answer.Error.Code != code {
-		s.t.Errorf("%s %s: %d %s, want %d %s", user, body, got, data, status, code)
-	}
-}
-
-// userOf returns the user name of a recorded caller.
-func userOf(caller string) string {
-	user, _, _ := strings.Cut(strings.TrimPrefix(caller, "user:"), "@")
-	return user
-}
-
-// started lists who started tasks, with the groups and the state, and what was denied.
-func (s *scenario) started(after uint64) (list []string) {
-	s.t.Helper()
-	for e, err := range s.store.FollowEvents(s.t.Context(), after, false) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		switch b := e.Body.(type) {
-		case journal.TaskStarted:
-			list = append(list, fmt.Sprint(userOf(b.Caller), " ", b.Requested, " ", b.Groups, " ", b.State))
-		case journal.TaskDenied:
-			list = append(list, fmt.Sprint(userOf(b.Caller), " ", b.Requested, " ", b.Code))
-		}
-	}
-	return list
-}
-
-// metrics returns the metrics of the process.
-func (s *scenario) metrics() string {
-	s.t.Helper()
-	w := httptest.NewRecorder()
-	metrics.Handler(s.registry, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/metrics", nil))
-	return w.Body.String()
-}
-
-// Users with tokens of an issuer ask agents over HTTP. Each sees the tools of its groups in its
-// state, states follow the user, and all of it is on record and counted.
+// Users with tokens of an issuer ask agents over HTTP, which call their tools one by one or by
+// a plan. Each sees the tools of its groups in its state. A state changes after success only,
+// and follows the user. All of it is on record, logged and counted.
 func TestScenario_UsersOfAnIssuer(t *testing.T) {
-	s := newScenario(t)
-	after := s.LastSeq()
-	s.ask("readers", `{"question":"look","group":["read-only"]}`, "knowledge-query text-completion", toolgroups.Undefined)
-	s.ask("writers", `{"question":"look","group":["write"],"state":"analysis"}`, "entity-create", "analysis")
-	s.reject("readers", `{"question":"look","group":["write"]}`, http.StatusForbidden, errcode.InsufficientPermissions)
-	s.reject("readers", `{"question":"look","state":"analysis"}`, http.StatusForbidden, errcode.InsufficientPermissions)
-	s.reject("writers", `{"question":"look","state":"modification"}`, http.StatusConflict, errcode.Conflict)
-
-	const workflow = `{"question":"knowledge-query complex-analysis reset-workflow look","group":["knowledge","compute","admin"]}`
-	for range 2 { // the final state lets it begin anew
-		s.ask("analysts", workflow, "knowledge-query, complex-analysis reset-workflow, reset-workflow, knowledge-query", toolgroups.Undefined)
+	moved := map[string]bool{} // metrics that had another value than 0
+	patterns := []org.CollaborationPattern{org.React, org.Plan}
+	passed := 0
+	for _, pattern := range patterns {
+		t.Run(string(pattern), func(t *testing.T) {
+			s := newScenario(t, pattern, nil)
+			after := s.LastSeq()
+			for _, r := range scenarioRequests {
+				s.play(r, r.course(pattern))
+			}
+			s.checkRecord(after)
+			s.checkLog(after, pattern)
+			s.checkMetrics(pattern, moved)
+			s.checkAtWork(moved)
+			passed++
+		})
 	}
-	s.ask("readers", `{"question":"entity-create look","group":["read-only"]}`, "knowledge-query text-completion, knowledge-query text-completion", toolgroups.Undefined)
-	s.ask("analysts", `{"question":"complex-analysis","group":["*"]}`, "knowledge-query", toolgroups.Undefined)
-	s.reject("analysts", `{"question":"look"}`, http.StatusForbidden, errcode.NoToolsAvailable)
-
-	steps := []string{"knowledge-query: undefined to analysis", "complex-analysis: analysis to results", "reset-workflow: results to undefined"}
-	if diff := cmp.Diff(slices.Concat(steps, steps), s.transitions(after)); diff != "" {
-		t.Errorf("transitions on record (-want +got):\n%s", diff)
+	if passed < len(patterns) {
+		return // not all were run
 	}
-	want := []string{
-		"corp:readers [read-only] [read-only] undefined", "corp:writers [write] [write] analysis",
-		"corp:readers [write] insufficient_permissions", "corp:readers [] insufficient_permissions", "corp:writers [] conflict",
-		"corp:analysts [knowledge compute admin] [knowledge compute admin] undefined",
-		"corp:analysts [knowledge compute admin] [knowledge compute admin] undefined",
-		"corp:readers [read-only] [read-only] undefined", "corp:analysts [*] [] undefined",
-	}
-	if diff := cmp.Diff(want, s.started(after)); diff != "" {
-		t.Errorf("requests on record (-want +got):\n%s", diff)
-	}
-	counted := s.metrics()
-	for _, line := range []string{
-		`agent_tool_group_requests_total{group="read-only"} 2`, `agent_tool_group_requests_total{group="write"} 2`, // one was denied
-		`agent_tool_group_availability{group="read-only"} 2`, `agent_tool_group_availability{group="admin"} 1`,
-		`agent_state_transitions_total{from="analysis",to="results",tool="complex-analysis"} 2`,
-		`agent_workflow_duration_seconds_count{state="results"} 2`, `agent_filtered_tools_count_count 14`,
-		`agent_group_access_denied_total 1`, `agent_invalid_state_transition_total 1`, `agent_privilege_escalation_attempts_total 2`,
-	} {
-		if !strings.Contains(counted, line+"\n") {
-			t.Errorf("no metric %s in\n%s", line, counted)
+	for _, name := range documentedMetrics(t) {
+		if !moved[name] {
+			t.Errorf("the scenario does not move %s", name)
 		}
 	}
+}
+
+// play sends a request and checks its answer, and what its agent saw.
+func (s *scenario) play(r scenarioRequest, c course) {
+	s.t.Helper()
+	if r.code != "" {
+		s.reject(r.user, r.body, r.status, r.code)
+		return
+	}
+	answer, seen := s.ask(r.user, r.body)
+	if diff := cmp.Diff(c.seen, seen); diff != "" || answer.State != r.end || !slices.Equal(answer.Granted, r.granted) {
+		s.t.Errorf("%s %s: in the end in %s with the groups %v, want %s and %v; saw (-want +got):\n%s", r.user, r.body, answer.State, answer.Granted, r.end, r.granted, diff)
+	}
+}
+
+// checkRecord compares what is on record about the requests.
+func (s *scenario) checkRecord(after uint64) {
+	s.t.Helper()
+	var started, moves []string
+	for _, r := range scenarioRequests {
+		started = append(started, r.recorded())
+		moves = append(moves, r.moves...)
+	}
+	if diff := cmp.Diff(started, s.started(after)); diff != "" {
+		s.t.Errorf("requests on record (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(moves, s.transitions(after)); diff != "" {
+		s.t.Errorf("transitions on record (-want +got):\n%s", diff)
+	}
+}
+
+// recorded describes the event of a request, as started does.
+func (r scenarioRequest) recorded() string {
+	last := r.begin
+	if r.code != "" {
+		last = string(r.code)
+	}
+	return describeRequest("user:corp:"+r.user+"@role", r.named, r.granted, last)
 }
