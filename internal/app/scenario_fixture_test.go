@@ -35,19 +35,31 @@ type scenario struct {
 	docs  []string // its documents without the specification
 }
 
-// newScenario serves an organization whose roles have a pattern, with more documents.
-func newScenario(t *testing.T, pattern org.CollaborationPattern, clock *simulatedClock, more ...string) *scenario {
+// scenarioConfig is what a scenario has beyond the specification.
+type scenarioConfig struct {
+	role  string          // fields of a role guests, whose users are guests; "" for none
+	docs  []string        // more documents
+	clock *simulatedClock // nil is the machine's
+}
+
+// newScenario serves an organization whose roles have a pattern.
+func newScenario(t *testing.T, pattern org.CollaborationPattern, c scenarioConfig) *scenario {
 	s := &scenario{idp: oidctest.NewIssuer(t), model: newScenarioModel(t), log: &buffer.SyncBuffer{}}
 	o := Options{Serve: true, Log: slog.New(slog.NewJSONHandler(s.log, nil))}
-	if clock != nil {
-		o.wall = clock.wall()
+	if c.clock != nil {
+		o.wall = c.clock.wall()
 	}
 	s.fixture = openConnected(t, o)
-	s.docs = append(s.documents(pattern, newTrustGraph(t).URL, newMCPFixture(t, "complex-analysis", "reset-workflow")), more...)
-	if clock == nil {
-		s.apply()
+	s.docs = append(s.documents(pattern, c.role, newTrustGraph(t).URL, newMCPFixture(t, "complex-analysis", "reset-workflow")), c.docs...)
+	apply := func() {
+		if err := s.ApplyConfig(t.Context(), s.config(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.clock == nil {
+		apply()
 	} else {
-		clock.during(s.apply)
+		c.clock.during(apply)
 	}
 	h, err := s.Handler()
 	if err != nil {
@@ -60,38 +72,42 @@ func newScenario(t *testing.T, pattern org.CollaborationPattern, clock *simulate
 }
 
 // documents returns the configuration without the specification.
-func (s *scenario) documents(pattern org.CollaborationPattern, trustGraph string, m *mcpFixture) []string {
-	rule := func(group string) string { return fmt.Sprintf("{claim: /groups, value: %s, role: %s}", group, group) }
-	role := func(name, more string) string {
-		return fmt.Sprintf("{kind: role, name: %s, pattern: %s, %s}", name, pattern, more)
+func (s *scenario) documents(pattern org.CollaborationPattern, guests, trustGraph string, m *mcpFixture) (docs []string) {
+	fields := map[string]string{
+		"readers":  "toolGroups: [read-only], agent: {defaultGroups: [read-only]}",
+		"writers":  "toolGroups: [write], agent: {defaultGroups: [write]}, states: [analysis, modification]",
+		"analysts": "toolGroups: [knowledge, compute, admin], agent: {}",
+	}
+	if guests != "" {
+		fields["guests"] = guests
+	}
+	var rules []string
+	for name, more := range fields {
+		docs = append(docs, fmt.Sprintf("{kind: role, name: %s, pattern: %s, %s}", name, pattern, more))
+		rules = append(rules, fmt.Sprintf("{claim: /groups, value: %s, role: %s}", name, name))
 	}
 	digest := sha256.Sum256([]byte("rc_prometheus"))
-	return []string{
+	return append(docs,
 		"{kind: organization, name: o, model: m}",
 		fmt.Sprintf("{kind: model, name: m, type: openai, model: scripted, baseURL: %q, prices: {input: 100000}}", s.model.URL+"/v1"),
 		"{kind: network, name: n, allowHTTP: true, privateAddresses: [127.0.0.0/8]}",
 		fmt.Sprintf("{kind: source, name: trustgraph, type: http, baseUrl: %q}", trustGraph), m.document(""),
 		"{kind: tool, name: entity-create, type: http, source: trustgraph, method: POST, path: /entities, description: Adds., group: [write], available_in_states: [analysis, modification]}",
-		role("readers", "toolGroups: [read-only], agent: {defaultGroups: [read-only]}"),
-		role("writers", "toolGroups: [write], agent: {defaultGroups: [write]}, states: [analysis, modification]"),
-		role("analysts", "toolGroups: [knowledge, compute, admin], agent: {}"),
 		fmt.Sprintf("{kind: gateway, name: g, tokens: [{name: prometheus, scope: metrics, sha256: %q}], auth: [{name: corp, issuer: %q, audience: [gw], roles: [%s]}]}",
-			hex.EncodeToString(digest[:]), s.idp.URL, strings.Join([]string{rule("readers"), rule("writers"), rule("analysts")}, ", ")),
-	}
+			hex.EncodeToString(digest[:]), s.idp.URL, strings.Join(rules, ", ")),
+	)
 }
 
-// apply makes the documents the active configuration.
-func (s *scenario) apply() {
+// config reads the documents and the specification.
+func (s *scenario) config() *config.Config {
 	s.t.Helper()
 	cfg, err := config.ReadFiles([]yamldoc.File{
 		{Path: "org.yaml", Data: []byte(strings.Join(s.docs, "\n---\n"))}, {Path: "tools.yaml", Data: []byte(specification)},
 	}, nil)
-	if err == nil {
-		err = s.ApplyConfig(s.t.Context(), cfg, nil)
-	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return cfg
 }
 
 // token returns a token of the issuer for a user, who is in the group of the same name.
@@ -132,6 +148,26 @@ func (s *scenario) ask(user, body string) (answer wire.AgentAnswer, seen []strin
 		s.t.Fatalf("%s %s: %d %s", user, body, status, data)
 	}
 	return answer, s.model.takeSeen()
+}
+
+// askHeld asks an agent and returns when its model is asked for the nth time. The model answers
+// when the channel goOn is closed; ended then has the error of the request.
+func (s *scenario) askHeld(user, body string, n int) (goOn chan<- struct{}, ended <-chan error) {
+	hold, failed := make(chan chan<- struct{}), make(chan error, 1)
+	s.model.holdRequests(hold)
+	go func() {
+		status, data, err := s.send(s.token(user), http.MethodPost, "/api/v1/agent", body)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%d %s", status, data)
+		}
+		failed <- err
+	}()
+	for range n - 1 {
+		close(<-hold)
+	}
+	goOn = <-hold
+	s.model.holdRequests(nil)
+	return goOn, failed
 }
 
 // reject sends a request to an agent that is rejected.

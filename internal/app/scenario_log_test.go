@@ -156,12 +156,12 @@ func (s *scenario) transitionTimes(after uint64) (list []time.Time) {
 	return list
 }
 
-// logLines returns the lines of the log without those about the start. A line must not have
+// logLines returns the lines of the log without those about the server and about hours. A line must not have
 // fields that are not in logLine.
 func (s *scenario) logLines() (list []logLine) {
 	s.t.Helper()
 	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, `"msg":"MCP server connected"`) {
+		if strings.Contains(line, `"msg":"MCP server connected"`) || strings.Contains(line, `"msg":"toolset switched by its hours"`) {
 			continue
 		}
 		d := json.NewDecoder(strings.NewReader(line))

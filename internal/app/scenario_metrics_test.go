@@ -3,7 +3,6 @@ package app
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -145,17 +144,7 @@ func sampleLines(text string) []string {
 // checkAtWork compares the samples that change while an agent works.
 func (s *scenario) checkAtWork(moved map[string]bool) {
 	s.t.Helper()
-	hold, ended := make(chan chan<- struct{}), make(chan error, 1)
-	s.model.holdRequests(hold)
-	go func() {
-		status, data, err := s.send(s.token("readers"), http.MethodPost, "/api/v1/agent", `{"question":"steps[text-completion]"}`)
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("%d %s", status, data)
-		}
-		ended <- err
-	}()
-	goOn := <-hold
-	s.model.holdRequests(nil)
+	goOn, ended := s.askHeld("readers", `{"question":"steps[text-completion]"}`, 1)
 	tasks := s.Runtime.Org().ListTasks()
 	if _, err := s.Runtime.SendMessage(s.t.Context(), tool.Call{By: identity.ByOperator("op")}, string(tasks[len(tasks)-1].Top), json.RawMessage(`"more"`), 0); err != nil {
 		s.t.Error(err)

@@ -88,7 +88,7 @@ func scenarioAnswer(request gjson.Result) string {
 		return scenarioText(`{"plan":[]}`)
 	case strings.Contains(text, "make a plan"):
 		return scenarioText(scenarioPlan(rest))
-	case len(rest) == 0 || request.Get("tool_choice").Str == "none":
+	case len(rest) == 0 || strings.Contains(text, "All its steps are done"):
 		return scenarioText("done")
 	case question[1] == "steps":
 		return scenarioCalls(done, rest[:1])

@@ -103,6 +103,8 @@ var scenarioRequests = []scenarioRequest{
 	},
 }
 
+var bothPatterns = []org.CollaborationPattern{org.React, org.Plan}
+
 // course returns what r leads to with a pattern.
 func (r scenarioRequest) course(p org.CollaborationPattern) course {
 	if p == org.Plan {
@@ -116,11 +118,10 @@ func (r scenarioRequest) course(p org.CollaborationPattern) course {
 // and follows the user. All of it is on record, logged and counted.
 func TestScenario_UsersOfAnIssuer(t *testing.T) {
 	moved := map[string]bool{} // metrics that had another value than 0
-	patterns := []org.CollaborationPattern{org.React, org.Plan}
 	passed := 0
-	for _, pattern := range patterns {
+	for _, pattern := range bothPatterns {
 		t.Run(string(pattern), func(t *testing.T) {
-			s := newScenario(t, pattern, nil)
+			s := newScenario(t, pattern, scenarioConfig{})
 			after := s.LastSeq()
 			for _, r := range scenarioRequests {
 				s.play(r, r.course(pattern))
@@ -132,7 +133,7 @@ func TestScenario_UsersOfAnIssuer(t *testing.T) {
 			passed++
 		})
 	}
-	if passed < len(patterns) {
+	if passed < len(bothPatterns) {
 		return // not all were run
 	}
 	for _, name := range documentedMetrics(t) {
