@@ -62,8 +62,10 @@ func (rt *Runtime) logDeniedTask(s org.TaskSpec, code errcode.Code) {
 	if s.Role != string(s.Caller.Role) {
 		list = append(list, "asked_role", logName(s.Role))
 	}
-	for _, groups := range listGroups(cmp.Or(s.Groups, rt.org.DefaultGroups(s))).attrs("requested_groups") {
-		list = append(list, groups)
+	if groups := cmp.Or(s.Groups, rt.org.DefaultGroups(s)); groups != nil {
+		for _, attr := range listGroups(groups).attrs("requested_groups") {
+			list = append(list, attr)
+		}
 	}
 	rt.denials.Line(slog.LevelWarn, "request denied", rt.callOwner(s.Caller), append(list, "initial_state", logName(toolgroups.StateName(state)), "code", code)...)
 }

@@ -115,6 +115,7 @@ func TestLog_LineForRejectedRequest(t *testing.T) {
 		want map[string]any
 	}{
 		{org.TaskSpec{Role: own}, map[string]any{"requested_groups": []any{"default"}, "code": "insufficient_permissions"}},
+		{org.TaskSpec{Role: "other"}, map[string]any{"asked_role": "other", "code": "insufficient_permissions"}},
 		{org.TaskSpec{Role: own, Groups: groupSet("command", hostile)}, map[string]any{"requested_groups": []any{"command", "do\ufffd[31m \ufffdor"}, "code": "insufficient_permissions"}},
 		{org.TaskSpec{Role: hostile, State: "analysis", Groups: groupSet()}, map[string]any{"asked_role": "do\ufffd[31m \ufffdor", "requested_groups": []any{}, "initial_state": "analysis", "code": "insufficient_permissions"}},
 	} {

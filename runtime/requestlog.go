@@ -156,11 +156,8 @@ func callerName(task org.Task) string {
 	return logName(task.Caller)
 }
 
-// listGroups lists the names of a set for the log; nil is an empty list.
+// listGroups lists the names of a set for the log.
 func listGroups(set *toolgroups.GroupSet) (groups countedList[string]) {
-	if set == nil {
-		return groups
-	}
 	for _, name := range set.Names() {
 		groups.add(logName(name))
 	}
