@@ -59,6 +59,9 @@ func (s *scenario) checkLog(after uint64, pattern org.CollaborationPattern) {
 	moved := s.transitionTimes(after)
 	var want []logLine
 	for _, r := range scenarioRequests {
+		if r.code == "" && (len(began) == 0 || len(moved) < len(r.moves)) {
+			s.t.Fatalf("%s %s: its task or its transitions are not on record", r.user, r.body)
+		}
 		if r.code != "" {
 			want = append(want, r.rejectionLine())
 			continue
