@@ -1,0 +1,112 @@
+// Package broker defines how the runtime reaches tool services: a Driver connects to one
+// broker, and a Link carries the messages of one service.
+//
+// A driver moves messages and nothing else. Package toolservice matches responses to requests,
+// joins pieces, bounds sizes and decides what a lost connection means, once for all brokers.
+// Package brokertest has the tests that every driver passes.
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"github.com/rolecall/rolecall/modules/toolservice/protocol"
+)
+
+// Queues are the queues of one tool service.
+type Queues struct {
+	Service  string         // id of the service, for logs and for names of subscriptions
+	Request  protocol.Topic // where the service receives requests
+	Response protocol.Topic // where it sends responses; brokers with an inbox for each caller do not use it
+}
+
+// Message is a request or a response. Drivers do not look into Body.
+type Message struct {
+	ID    string // the header protocol.HeaderID
+	Token string // the header protocol.HeaderToken; "" in responses
+	Body  []byte
+}
+
+// Delivery is what a Link receives.
+type Delivery struct {
+	Message
+	// Err is ErrNoService if the broker reports that nothing receives the request with this
+	// ID. It is ErrUnavailable, without an ID, if the connection was lost and responses to
+	// requests sent before may be lost with it. There is no Body then.
+	Err error
+}
+
+// Driver is a connection to one broker. Its methods are safe for concurrent use.
+type Driver interface {
+	// Open makes the link of a service. receive is called with each response; it is safe for
+	// concurrent use and does not block. When Open returns, responses to requests that are sent
+	// from then on are received. The error is ErrUnavailable if the broker cannot be reached.
+	Open(ctx context.Context, q Queues, receive func(Delivery)) (Link, error)
+	// MaxBytes returns the largest Body that can be sent.
+	MaxBytes() int
+	// Close closes the connection and all links. A closed driver opens no links.
+	Close() error
+}
+
+// Link carries requests to one service and responses from it. It survives a lost connection:
+// the driver connects again. Its methods are safe for concurrent use.
+type Link interface {
+	// Send sends a request. sent reports whether the service may receive it; without sent it
+	// surely does not. Errors: ErrUnavailable, ErrNoService, ErrTooLarge, and those of ctx.
+	Send(ctx context.Context, m Message) (sent bool, err error)
+	Close() error
+}
+
+// Listener is a Driver whose broker runs in this process and has a port.
+type Listener interface {
+	// Address returns the address of the port, HOST:PORT; "" without a port.
+	Address() string
+}
+
+// Errors of drivers.
+var (
+	ErrNoService   = errors.New("no service receives requests on this queue")
+	ErrUnavailable = errors.New("the broker cannot be reached")
+	ErrTooLarge    = errors.New("the message is larger than the broker accepts")
+)
+
+// Config is the configuration of one broker. Fields that a kind does not use must be zero; its
+// Check reports them.
+type Config struct {
+	Name     string // of the document
+	URL      string // "" is an embedded broker, if the kind has one
+	User     string
+	Password string
+	TLS      TLSFiles
+	Listen   string          // address of an embedded broker, HOST:PORT; "" opens no port
+	Settings json.RawMessage // a JSON object of what only this kind has; nil is empty
+	Log      *slog.Logger    // nil discards
+
+	// Accounts are the services that may connect to an embedded broker.
+	Accounts Accounts
+}
+
+// TLSFiles are the paths of PEM files; "" is not set.
+type TLSFiles struct {
+	CA        string // certificates of issuers that are trusted
+	Cert, Key string // the own certificate and its key
+}
+
+// Accounts authenticates the services that connect to an embedded broker. Its methods are safe
+// for concurrent use.
+type Accounts interface {
+	// FindAccount returns the queues of a service that presents a password. It reports false if
+	// there is no such service or the password is wrong.
+	FindAccount(service, password string) (Queues, bool)
+}
+
+// Kind is a kind of broker that a program can use.
+type Kind struct {
+	Name string // the type in a configuration file
+	// Check returns an error if a configuration is invalid. It does not connect.
+	Check func(c Config) error
+	// Connect returns a driver. It does not wait for a broker that is not embedded.
+	Connect func(c Config) (Driver, error)
+}

@@ -1,0 +1,134 @@
+package natsbroker
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
+)
+
+// embedded is a NATS server in this process. It stores nothing and opens no port unless the
+// configuration has an address.
+type embedded struct {
+	server   *server.Server
+	password string // of the runtime's own connection
+	config   broker.Config
+}
+
+// runtimeUser is the user of the runtime's own connection. A service cannot have this id.
+const runtimeUser = "*runtime"
+
+// startTimeout limits how long the embedded server takes to start.
+const startTimeout = 10 * time.Second
+
+// startEmbedded starts a server.
+func startEmbedded(c broker.Config) (*embedded, error) {
+	e := &embedded{config: c, password: rand.Text()}
+	o := &server.Options{
+		ServerName: "rolecall", DontListen: c.Listen == "", NoSigs: true, NoLog: true, MaxPayload: maxPayload,
+		MaxConn: maxConnections, MaxSubs: maxSubscriptions, MaxControlLine: 4096, CustomClientAuthentication: e,
+		NoSystemAccount: true,
+	}
+	if err := e.setListener(o); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.server, err = server.NewServer(o); err != nil {
+		return nil, errcode.Wrap(errcode.InvalidConfig, err, "start the broker %s: %v", c.Name, err)
+	}
+	e.server.Start()
+	if !e.server.ReadyForConnections(startTimeout) {
+		e.stop()
+		return nil, errcode.New(errcode.InvalidConfig, "start the broker %s: it cannot listen on %s; is another process using the port?", c.Name, c.Listen)
+	}
+	return e, nil
+}
+
+// Limits of the embedded server.
+const (
+	maxPayload       = 4 << 20
+	maxConnections   = 1024
+	maxSubscriptions = 1024 // of one connection
+)
+
+// setListener sets the address and the certificate of a server that opens a port.
+func (e *embedded) setListener(o *server.Options) error {
+	if e.config.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(e.config.Listen)
+	if err != nil {
+		return errcode.New(errcode.InvalidConfig, "start the broker %s: listen: write HOST:PORT", e.config.Name)
+	}
+	o.Host = host
+	if o.Port, err = strconv.Atoi(port); err != nil {
+		return errcode.New(errcode.InvalidConfig, "start the broker %s: listen: the port is no number", e.config.Name)
+	}
+	if o.Port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	if e.config.TLS.Cert == "" {
+		return nil
+	}
+	cert, err := tls.LoadX509KeyPair(e.config.TLS.Cert, e.config.TLS.Key)
+	if err != nil {
+		return errcode.Wrap(errcode.InvalidConfig, err, "start the broker %s: tls: %v", e.config.Name, err)
+	}
+	o.TLS, o.TLSTimeout = true, startTimeout.Seconds()
+	o.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+// clientOptions returns the options of the runtime's own connection, which needs no port.
+func (e *embedded) clientOptions() []nats.Option {
+	return []nats.Option{nats.InProcessServer(e.server), nats.UserInfo(runtimeUser, e.password)}
+}
+
+// stop stops the server and waits until it has.
+func (e *embedded) stop() {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+}
+
+// Check implements server.Authentication. A service may receive the requests of its own queue,
+// in its own queue group, and answer them. It may do nothing else.
+func (e *embedded) Check(c server.ClientAuthentication) bool {
+	name, password := c.GetOpts().Username, c.GetOpts().Password
+	if name == runtimeUser {
+		if subtle.ConstantTimeCompare([]byte(password), []byte(e.password)) != 1 {
+			return false
+		}
+		c.RegisterUser(&server.User{Username: runtimeUser})
+		return true
+	}
+	if e.config.Accounts == nil {
+		return false
+	}
+	q, ok := e.config.Accounts.FindAccount(name, password)
+	if !ok {
+		return false
+	}
+	c.RegisterUser(&server.User{Username: name, Permissions: servicePermissions(q)})
+	return true
+}
+
+// servicePermissions returns what the account of a service may do.
+func servicePermissions(q broker.Queues) *server.Permissions {
+	subject := q.Request.Subject()
+	return &server.Permissions{
+		Subscribe: &server.SubjectPermission{Allow: []string{subject, subject + " " + q.Service}},
+		Publish:   &server.SubjectPermission{Deny: []string{">"}},
+		Response:  &server.ResponsePermission{MaxMsgs: maxPieces, Expires: time.Hour},
+	}
+}
+
+// maxPieces is the largest number of messages of one response on the embedded server.
+const maxPieces = 100_000

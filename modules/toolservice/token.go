@@ -1,0 +1,53 @@
+package toolservice
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/modules/toolservice/protocol"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// operator is the user of calls that no external caller is behind.
+const operator = "operator"
+
+// userOf returns for whom a call is made: the name of the external caller whose task or request
+// it is, else operator. Both come from the gate.
+func userOf(c tool.Call) string {
+	caller, ok := identity.ParseCaller(cmp.Or(c.Owner, c.By.String()))
+	if !ok {
+		return operator
+	}
+	return string(caller.User)
+}
+
+// token returns the call token of a request; "" if the service has no key.
+func (t *serviceTool) token(ctx context.Context, c tool.Call, r protocol.Request) (string, error) {
+	config := t.module.config
+	if config.Key == nil {
+		return "", nil
+	}
+	id, key, err := config.Key()
+	if err != nil {
+		return "", errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the key of the tool service %q cannot be read", c.Name, config.Service.ID)
+	}
+	if len(key) == 0 {
+		return "", nil
+	}
+	role := c.By.Role
+	if config.RoleOf != nil {
+		role = config.RoleOf(c.By)
+	}
+	expires, ok := ctx.Deadline()
+	if !ok {
+		expires = time.Now().Add(t.module.timeout())
+	}
+	return protocol.Token{
+		KeyID: id, Service: config.Service.ID, Organization: config.Organization,
+		Agent: string(c.By.Agent), Role: string(role), Tool: c.Name, CallID: string(c.ID),
+		Expires: expires.UTC().Truncate(time.Second).Add(time.Second),
+	}.SignRequest(r, key), nil
+}

@@ -1,0 +1,198 @@
+// Package toolservice runs tools that are services behind a broker. A service declares its
+// queues, and a tool names the service and the values it is called with. Both are documents of
+// TrustGraph:
+//
+//	service := toolservice.Service{ID: "joke-service", Request: request, Response: response}
+//	joke := toolservice.Tool{Definition: definition, Config: json.RawMessage(`{"style": "pun"}`)}
+//	m, err := toolservice.New(toolservice.Config{Service: service, Tools: []toolservice.Tool{joke}, Driver: driver})
+//	err = loader.LoadModule(ctx, m)
+//
+// A call is one request. Its responses are matched by id and joined until the end of the stream;
+// late, repeated and foreign responses are dropped. A call never waits longer than the timeout
+// of its service. What a lost connection means for it depends on the effect class of the tool.
+//
+// The package connects to no broker: a broker.Driver does. Services are written with package
+// service, or without anything of this module.
+package toolservice
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
+	"github.com/rolecall/rolecall/modules/toolservice/protocol"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Service is a tool service.
+type Service struct {
+	ID                string // valid as the name of a module
+	Request, Response protocol.Topic
+
+	Timeout          time.Duration // of one call; 0 is 10 minutes, as in TrustGraph
+	MaxResponseBytes int           // of one response, all pieces together; 0 is 1 MiB
+	MaxConcurrent    int           // calls at a time; 0 is 64
+}
+
+// Defaults of a Service.
+const (
+	defaultTimeout     = 10 * time.Minute
+	defaultMaxResponse = 1 << 20
+	defaultConcurrent  = 64
+	maxWaiting         = 4096 // calls that wait for their turn
+)
+
+// Tool is a tool of a service.
+type Tool struct {
+	Definition tool.Definition
+	Config     json.RawMessage // a JSON object: the values that the service is called with; nil has no members
+}
+
+// values returns the JSON object of the tool's values.
+func (t Tool) values() string { return cmp.Or(string(t.Config), "{}") }
+
+// Config describes one service with its tools. Service and Driver are required.
+type Config struct {
+	Service Service
+	Tools   []Tool
+	Driver  broker.Driver // the caller closes it, after the module
+
+	Organization string                                   // id of the organization, for call tokens
+	RoleOf       func(identity.Principal) identity.RoleID // of an agent or a caller; nil knows no role
+	// Key returns the newest key of the service and its id. Nil, or an empty key, signs no call.
+	Key func() (id string, key []byte, err error)
+}
+
+// Module is one service with its tools. It is safe for concurrent use.
+type Module struct {
+	config Config
+	tools  []tool.Tool
+	slots  *fair.Semaphore
+
+	opening chan struct{} // has one place: the right to change link
+	mu      sync.Mutex    // guards what follows
+	link    *linkInbox
+	closed  bool
+}
+
+// linkInbox is an open link with its inbox.
+type linkInbox struct {
+	link  broker.Link
+	inbox *inbox
+}
+
+// New returns the module of a service. It does not connect. Errors: InvalidConfig.
+func New(c Config) (*Module, error) {
+	if err := modules.CheckName(c.Service.ID); err != nil {
+		return nil, err
+	}
+	if c.Driver == nil || c.Service.Request.Name == "" {
+		return nil, errcode.New(errcode.InvalidConfig, "create the tool service %q: a driver and the request queue are required", c.Service.ID)
+	}
+	m := &Module{config: c, slots: fair.NewSemaphore(cmp.Or(c.Service.MaxConcurrent, defaultConcurrent)), opening: make(chan struct{}, 1)}
+	m.slots.LimitQueue(maxWaiting, maxWaiting/2, maxWaiting/4)
+	for _, t := range c.Tools {
+		if err := tool.CheckName(t.Definition.Name); err != nil {
+			return nil, errcode.New(errcode.InvalidConfig, "tool of the service %q: %v", c.Service.ID, err)
+		}
+		m.tools = append(m.tools, &serviceTool{module: m, config: t, definition: t.Definition})
+	}
+	return m, nil
+}
+
+// GroupID returns the id of the group of a service.
+func GroupID(service string) toolgroups.GroupID {
+	return toolgroups.GroupID("service/" + service[:min(len(service), 120)])
+}
+
+// Name implements modules.Module.
+func (m *Module) Name() string { return m.config.Service.ID }
+
+// ToolGroups implements modules.Module: one group with all tools.
+func (m *Module) ToolGroups() []toolgroups.Group {
+	id := m.config.Service.ID
+	g := toolgroups.Group{ID: GroupID(id), Description: "Tools of the service " + id, Tools: m.tools, APIs: make(map[string]string, len(m.tools))}
+	for _, t := range m.tools {
+		name := t.Definition().Name
+		g.APIs[name] = name
+	}
+	return []toolgroups.Group{g}
+}
+
+// Close implements io.Closer. It closes the link, not the driver.
+func (m *Module) Close() error {
+	m.mu.Lock()
+	l := m.link
+	m.link, m.closed = nil, true
+	m.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	return l.link.Close()
+}
+
+func (m *Module) timeout() time.Duration { return cmp.Or(m.config.Service.Timeout, defaultTimeout) }
+func (m *Module) maxResponse() int {
+	return cmp.Or(m.config.Service.MaxResponseBytes, defaultMaxResponse)
+}
+
+// errClosed is the error of a call to a service that has been removed.
+var errClosed = errcode.New(errcode.ToolUnavailable, "the tool service is closed; check whether the tool is still available and retry")
+
+// openLink returns the link of the service. The first call opens it.
+func (m *Module) openLink(ctx context.Context) (*linkInbox, error) {
+	if l, err := m.currentLink(); l != nil || err != nil {
+		return l, err
+	}
+	select {
+	case m.opening <- struct{}{}:
+		defer func() { <-m.opening }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l, err := m.currentLink(); l != nil || err != nil {
+		return l, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, broker.ErrUnavailable)
+	defer cancel()
+	l := &linkInbox{inbox: &inbox{}}
+	s := m.config.Service
+	var err error
+	if l.link, err = m.config.Driver.Open(ctx, broker.Queues{Service: s.ID, Request: s.Request, Response: s.Response}, l.inbox.receive); err != nil {
+		return nil, err
+	}
+	return l, m.keepLink(l)
+}
+
+// openTimeout limits how long a call waits for the connection to a broker.
+const openTimeout = 10 * time.Second
+
+// currentLink returns the open link, nil if there is none.
+func (m *Module) currentLink() (*linkInbox, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, errClosed
+	}
+	return m.link, nil
+}
+
+// keepLink makes l the link of the module, unless the module was closed meanwhile.
+func (m *Module) keepLink(l *linkInbox) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return errors.Join(errClosed, l.link.Close())
+	}
+	m.link = l
+	return nil
+}
