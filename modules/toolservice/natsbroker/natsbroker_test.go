@@ -3,6 +3,7 @@ package natsbroker_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,9 +44,14 @@ func serve(t *testing.T, url string, options []nats.Option, q broker.Queues, ans
 const password = "the password of the service"
 
 // accounts lets a service of any id in, with the queues of the test that runs.
-type accounts struct{ queues broker.Queues }
+type accounts struct {
+	mu     sync.Mutex
+	queues broker.Queues
+}
 
 func (a *accounts) FindAccount(service, given string) (broker.Queues, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.queues, service == a.queues.Service && given == password
 }
 
@@ -69,7 +75,9 @@ func TestDriver_Embedded(t *testing.T) {
 			return d
 		},
 		Serve: func(t *testing.T, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
+			a.mu.Lock()
 			a.queues = q
+			a.mu.Unlock()
 			return serve(t, url, []nats.Option{nats.UserInfo(q.Service, password)}, q, answer)
 		},
 	})
@@ -109,7 +117,7 @@ func TestDriver_External(t *testing.T) {
 
 func TestEmbedded_ServiceReadsItsOwnQueueOnly(t *testing.T) {
 	topic := func(name string) protocol.Topic { return protocol.Topic{Class: "request", Space: "tg", Name: name} }
-	a := &accounts{broker.Queues{Service: "joke", Request: topic("joke")}}
+	a := &accounts{queues: broker.Queues{Service: "joke", Request: topic("joke")}}
 	d, url := connectEmbedded(t, a)
 	defer d.Close()
 	errs := make(chan error, 10)
@@ -153,7 +161,7 @@ func wantViolation(t *testing.T, conn *nats.Conn, errs <-chan error, what string
 }
 
 func TestEmbedded_RejectsOthers(t *testing.T) {
-	a := &accounts{broker.Queues{Service: "joke"}}
+	a := &accounts{queues: broker.Queues{Service: "joke"}}
 	d, url := connectEmbedded(t, a)
 	defer d.Close()
 	for _, c := range []struct{ user, password string }{{"", ""}, {"joke", "wrong"}, {"other", password}, {"*runtime", ""}, {"*runtime", password}, {"joke", ""}} {
