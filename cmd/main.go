@@ -5,8 +5,8 @@
 // Exit status: 0 success, 1 the work was rejected or failed, 2 the command line or the
 // configuration is invalid. Results go to stdout, everything else to stderr.
 //
-// The program is cmd/rolecall. A custom build is another main that passes its module
-// kinds to Main:
+// The program is cmd/rolecall. A custom build is another main that passes its kinds of modules
+// and brokers to Main:
 //
 //	func main() { cmd.Main(modules.ModuleKind{Name: "greeter", New: newGreeter}) }
 package cmd
@@ -33,19 +33,38 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
 )
 
-// Main runs the program with the modules that ship and those of kinds, and exits with its
+// Main runs the program with the modules and brokers that ship and those of kinds, and exits with its
 // status. It must be the first statement of main: rolecall starts its own executable to
 // run programs in the sandbox, and Main handles that case.
-func Main(kinds ...modules.ModuleKind) {
+func Main(kinds ...Kind) {
 	launcher := sandbox.Enter(builtin.SandboxPrograms())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	c := &common{launcher: launcher, in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, kinds: kinds}
+	c := &common{launcher: launcher, in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
+	c.addKinds(kinds)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	status := run(ctx, c, os.Args[1:])
 	stop()
 	os.Exit(status)
+}
+
+// Kind is a kind of module or broker that a build adds: a modules.ModuleKind or a broker.Kind.
+type Kind interface{ KindName() string }
+
+// addKinds adds the kinds of a build. It panics if one is of another type, a mistake of its main.
+func (c *common) addKinds(kinds []Kind) {
+	for _, k := range kinds {
+		switch k := k.(type) {
+		case modules.ModuleKind:
+			c.kinds = append(c.kinds, k)
+		case broker.Kind:
+			c.brokers = append(c.brokers, k)
+		default:
+			panic(fmt.Sprintf("cmd: %T is neither a modules.ModuleKind nor a broker.Kind", k))
+		}
+	}
 }
 
 // common holds what all commands share: the global flags, the streams and the environment.
@@ -58,6 +77,7 @@ type common struct {
 	allErrors bool // print all errors of a configuration
 
 	kinds    []modules.ModuleKind // in addition to those that ship
+	brokers  []broker.Kind        // in addition to those that ship
 	launcher *sandbox.Launcher
 	in       io.Reader
 	out, err io.Writer
@@ -164,7 +184,7 @@ func newRootCommand(c *common) *cobra.Command {
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
 		newTaskCommand(c), newLogCommand(c), newUsageCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
-		newServeCommand(c), newTokenCommand(c),
+		newServeCommand(c), newTokenCommand(c), newKeyCommand(c),
 	)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()

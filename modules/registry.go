@@ -51,6 +51,9 @@ type ModuleKind struct {
 	New  Constructor
 }
 
+// KindName returns the name of the kind.
+func (k ModuleKind) KindName() string { return k.Name }
+
 // KindRegistry is the set of the kinds of module. The zero KindRegistry is empty. Register all
 // kinds before the first NewModule; after that NewModule and ListKinds are safe for concurrent use.
 type KindRegistry struct {

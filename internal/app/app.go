@@ -43,12 +43,14 @@ import (
 	"github.com/rolecall/rolecall/internal/app/trigger"
 	"github.com/rolecall/rolecall/internal/clock"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/textstats"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
@@ -67,6 +69,7 @@ type Options struct {
 
 	Launcher *sandbox.Launcher    // runs programs in the sandbox; nil runs none
 	Kinds    []modules.ModuleKind // module kinds in addition to those that ship
+	Brokers  []broker.Kind        // kinds of brokers in addition to those that ship
 	Version  string               // reported over HTTP and MCP
 
 	Console io.Writer                              // receives notes to the operator and console_print; nil discards them
@@ -123,9 +126,11 @@ type App struct {
 	readOnly bool              // MCP servers are not connected
 
 	pools    toolbox.Pools // database connections of sources
-	services authServices  // verifies the tokens that calls carry
-	issuers  authServices  // verifies the tokens that requests carry
-	toolsets toolsets      // as registered now; guarded by toolsetsMu
+	brokers  brokers       // connections of tool services
+	keys     *keystore.Store
+	services authServices // verifies the tokens that calls carry
+	issuers  authServices // verifies the tokens that requests carry
+	toolsets toolsets     // as registered now; guarded by toolsetsMu
 	hours    hourKeeper
 
 	// toolsetsMu is held while toolsets are registered, opened and closed, so that each of
@@ -170,7 +175,9 @@ func Open(o Options) (*App, error) {
 		lifecycle:  lifecycle{ready: make(chan struct{})},
 		hours:      hourKeeper{wall: o.wall, changed: make(chan struct{}, 1), stop: func() {}},
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
+		keys:       keystore.Open(o.Data),
 	}
+	a.brokers.accounts, a.brokers.log = (*accounts)(a), o.Warn
 	a.markReady = sync.OnceFunc(func() { close(a.lifecycle.ready) })
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
@@ -222,7 +229,7 @@ func (a *App) openModules() error {
 	a.loader, a.pins = modules.NewLoader(a.groups), modules.NewPinStore(a.Runtime.OwnerStore())
 	a.loader.Log = a.options.Log
 	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.limits.commands, Network: a.limits.requests}
-	return errors.Join(builtin.RegisterGroups(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
+	return errors.Join(builtin.RegisterGroups(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds(), a.brokers.register(a.options.Brokers))
 }
 
 // Handler returns the HTTP API. It does not check the Host and Origin headers;

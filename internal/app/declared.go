@@ -11,5 +11,5 @@ import (
 func (a *App) prepareDeclared(ch *configChange) (faults []*yamldoc.Error) {
 	ch.toolsets = toolsetsOf(ch.cfg)
 	ch.services, faults = a.services.prepare(ch.cfg, ch.cfg.AuthServices, nil)
-	return slices.Concat(faults, a.checkToolNames(ch), a.checkToolsetIDs(ch), a.checkRelated(ch), a.checkModuleTools(ch))
+	return slices.Concat(faults, a.checkToolNames(ch), a.checkToolsetIDs(ch), a.checkRelated(ch), a.checkModuleTools(ch), a.brokers.check(ch.cfg))
 }

@@ -39,9 +39,9 @@ func labelsOf(cfg *config.Config, m config.Module) modules.Labels {
 }
 
 // loaderLabels returns the labels that the loader applies to the tools of a module. An MCP
-// server applies them itself, and loading applies those of sources.
+// server applies them itself, and loading applies those of sources and tool services.
 func loaderLabels(cfg *config.Config, m config.Module) modules.Labels {
-	if m.Type == kindServer || m.Type == kindSource {
+	if m.Type == kindServer || m.Type == kindSource || m.Type == kindService {
 		return modules.Labels{}
 	}
 	return labelsOf(cfg, m)

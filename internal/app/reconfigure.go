@@ -215,6 +215,8 @@ func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *y
 		return a.newServerModule(cfg, m)
 	case kindSource:
 		return a.newSourceModule(cfg, m)
+	case kindService:
+		return a.newServiceModule(cfg, m)
 	}
 	if !slices.Contains(a.kinds.ListKinds(), m.Type) {
 		return nil, cfg.ErrorAt(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.ListKinds(), ", "))
@@ -285,6 +287,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.replaceTriggers(ch)
 	a.current = ch.cfg
 	a.setActive(ch.cfg)
+	a.brokers.checkAccounts()
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
 	models.drain(ch.models)
 	return ch.summary(), errors.Join(errs...)

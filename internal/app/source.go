@@ -121,6 +121,11 @@ func conflictingName(cfg *config.Config, m config.Module) (other string, found b
 			return "the source at " + o.Pos.String(), true
 		}
 	}
+	for _, o := range cfg.ToolServices {
+		if o.Name == m.Name && o.Pos != m.Pos {
+			return "the tool service at " + o.Pos.String(), true
+		}
+	}
 	return "", false
 }
 
@@ -149,10 +154,10 @@ func (ch *configChange) changedOwners() map[toolgroups.GroupOwner]bool {
 	return owners
 }
 
-// isSource reports whether an owner is a source in service.
+// isSource reports whether an owner is a source or a tool service in service.
 func (a *App) isSource(owner toolgroups.GroupOwner) bool {
 	for name, m := range a.running {
-		if m.Type == kindSource && modules.OwnerOf(name) == owner {
+		if (m.Type == kindSource || m.Type == kindService) && modules.OwnerOf(name) == owner {
 			return true
 		}
 	}
@@ -163,6 +168,9 @@ func (a *App) isSource(owner toolgroups.GroupOwner) bool {
 func toolOwner(t toolboxfile.DeclaredTool) toolgroups.GroupOwner {
 	if t.MCP != nil {
 		return modules.OwnerOf(t.MCP.Server)
+	}
+	if t.Service != nil {
+		return modules.OwnerOf(t.Service.Service)
 	}
 	return modules.OwnerOf(toolbox.ModuleName(t.Source))
 }

@@ -23,9 +23,8 @@ func (r *reader) kinds() []docset.Kind {
 		{Name: "gateway", Read: with(readGateway)},
 		{Name: "workspace", Read: with(readWorkspace)},
 		{Name: "trigger", Read: with(readTrigger)},
+		{Name: "broker", Read: with(readBroker)},
 
-		{Name: "toolService"},
-		{Name: "broker"},
 		{Name: "telemetry"},
 	}
 }

@@ -16,12 +16,21 @@ func (v Value) ReadSettings() json.RawMessage {
 // returns nil after an error.
 func (v Value) ReadObject() json.RawMessage { return v.readJSON("a mapping") }
 
+// ReadJSON returns a value of any type as JSON, with variables substituted. It returns nil after
+// an error.
+func (v Value) ReadJSON() json.RawMessage { return v.encodeJSON() }
+
 // readJSON returns a mapping, which want describes, as JSON.
 func (v Value) readJSON(want string) json.RawMessage {
 	if v.Node.Kind != yaml.MappingNode {
 		v.AddTypeError(want, "")
 		return nil
 	}
+	return v.encodeJSON()
+}
+
+// encodeJSON returns a value as JSON.
+func (v Value) encodeJSON() json.RawMessage {
 	before := v.ErrorCount()
 	object, err := json.Marshal(v.jsonValue())
 	if err != nil {

@@ -94,7 +94,7 @@ func (t *serviceTool) sendOnce(ctx context.Context, c tool.Call) (text string, s
 	if err != nil {
 		return "", false, err
 	}
-	m, err := t.message(ctx, c)
+	m, err := t.message(ctx, c, l.maxBytes())
 	if err != nil {
 		return "", false, err
 	}
@@ -112,15 +112,15 @@ func (t *serviceTool) sendOnce(ctx context.Context, c tool.Call) (text string, s
 	}
 }
 
-// message returns the request of a call, without its id.
-func (t *serviceTool) message(ctx context.Context, c tool.Call) (broker.Message, error) {
+// message returns the request of a call, without its id. most is the largest body.
+func (t *serviceTool) message(ctx context.Context, c tool.Call, most int) (broker.Message, error) {
 	arguments := string(c.Args)
 	if arguments == "" {
 		arguments = "{}"
 	}
 	r := protocol.Request{User: userOf(c), Config: t.config.values(), Arguments: arguments}
 	body := r.Encode()
-	if most := t.module.config.Driver.MaxBytes(); len(body) > most {
+	if len(body) > most {
 		return broker.Message{}, errcode.New(errcode.InvalidArguments, "the request has %d bytes and the broker accepts %d; send less", len(body), most)
 	}
 	token, err := t.token(ctx, c, r)

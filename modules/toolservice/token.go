@@ -27,15 +27,19 @@ func userOf(c tool.Call) string {
 // token returns the call token of a request; "" if the service has no key.
 func (t *serviceTool) token(ctx context.Context, c tool.Call, r protocol.Request) (string, error) {
 	config := t.module.config
-	if config.Key == nil {
+	if config.Keys == nil {
 		return "", nil
 	}
-	id, key, err := config.Key()
+	keys, err := config.Keys()
 	if err != nil {
-		return "", errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the key of the tool service %q cannot be read", c.Name, config.Service.ID)
+		return "", errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the keys of the tool service %q cannot be read", c.Name, config.Service.ID)
 	}
-	if len(key) == 0 {
+	if len(keys) == 0 {
 		return "", nil
+	}
+	organization := ""
+	if config.Organization != nil {
+		organization = config.Organization()
 	}
 	role := c.By.Role
 	if config.RoleOf != nil {
@@ -46,8 +50,8 @@ func (t *serviceTool) token(ctx context.Context, c tool.Call, r protocol.Request
 		expires = time.Now().Add(t.module.timeout())
 	}
 	return protocol.Token{
-		KeyID: id, Service: config.Service.ID, Organization: config.Organization,
+		Service: config.Service.ID, Organization: organization,
 		Agent: string(c.By.Agent), Role: string(role), Tool: c.Name, CallID: string(c.ID),
 		Expires: expires.UTC().Truncate(time.Second).Add(time.Second),
-	}.SignRequest(r, key), nil
+	}.SignRequest(r, keys...), nil
 }

@@ -4,7 +4,7 @@
 //
 //	service := toolservice.Service{ID: "joke-service", Request: request, Response: response}
 //	joke := toolservice.Tool{Definition: definition, Config: json.RawMessage(`{"style": "pun"}`)}
-//	m, err := toolservice.New(toolservice.Config{Service: service, Tools: []toolservice.Tool{joke}, Driver: driver})
+//	m, err := toolservice.New(toolservice.Config{Service: service, Tools: []toolservice.Tool{joke}, Broker: connect})
 //	err = loader.LoadModule(ctx, m)
 //
 // A call is one request. Its responses are matched by id and joined until the end of the stream;
@@ -60,16 +60,18 @@ type Tool struct {
 // values returns the JSON object of the tool's values.
 func (t Tool) values() string { return cmp.Or(string(t.Config), "{}") }
 
-// Config describes one service with its tools. Service and Driver are required.
+// Config describes one service with its tools. Service and Broker are required.
 type Config struct {
 	Service Service
 	Tools   []Tool
-	Driver  broker.Driver // the caller closes it, after the module
+	// Broker returns the driver of the service's broker, and what releases it. Provision calls it.
+	Broker func() (driver broker.Driver, release func() error, err error)
 
-	Organization string                                   // id of the organization, for call tokens
-	RoleOf       func(identity.Principal) identity.RoleID // of an agent or a caller; nil knows no role
-	// Key returns the newest key of the service and its id. Nil, or an empty key, signs no call.
-	Key func() (id string, key []byte, err error)
+	// For call tokens. Keys returns the valid keys of the service; without any, calls have no
+	// token.
+	Keys         func() ([]string, error)
+	Organization func() string                            // id of the organization; nil is ""
+	RoleOf       func(identity.Principal) identity.RoleID // of an agent or a caller; nil is that of the caller
 }
 
 // Module is one service with its tools. It is safe for concurrent use.
@@ -80,14 +82,16 @@ type Module struct {
 
 	opening chan struct{} // has one place: the right to change link
 	mu      sync.Mutex    // guards what follows
+	driver  broker.Driver // from Provision to Close
+	release func() error  // of driver
 	link    *linkInbox
-	closed  bool
 }
 
 // linkInbox is an open link with its inbox.
 type linkInbox struct {
-	link  broker.Link
-	inbox *inbox
+	link     broker.Link
+	inbox    *inbox
+	maxBytes func() int // of a request
 }
 
 // New returns the module of a service. It does not connect. Errors: InvalidConfig.
@@ -95,8 +99,8 @@ func New(c Config) (*Module, error) {
 	if err := modules.CheckName(c.Service.ID); err != nil {
 		return nil, err
 	}
-	if c.Driver == nil || c.Service.Request.Name == "" {
-		return nil, errcode.New(errcode.InvalidConfig, "create the tool service %q: a driver and the request queue are required", c.Service.ID)
+	if c.Broker == nil || c.Service.Request.Name == "" {
+		return nil, errcode.New(errcode.InvalidConfig, "create the tool service %q: a broker and the request queue are required", c.Service.ID)
 	}
 	m := &Module{config: c, slots: fair.NewSemaphore(cmp.Or(c.Service.MaxConcurrent, defaultConcurrent)), opening: make(chan struct{}, 1)}
 	m.slots.LimitQueue(maxWaiting, maxWaiting/2, maxWaiting/4)
@@ -128,16 +132,33 @@ func (m *Module) ToolGroups() []toolgroups.Group {
 	return []toolgroups.Group{g}
 }
 
-// Close implements io.Closer. It closes the link, not the driver.
+// Provision implements modules.Provisioner. It acquires the driver, which connects with the first
+// call.
+func (m *Module) Provision(context.Context) error {
+	driver, release, err := m.config.Broker()
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.driver, m.release = driver, release
+	return nil
+}
+
+// Close implements io.Closer. It closes the link and releases the driver.
 func (m *Module) Close() error {
 	m.mu.Lock()
-	l := m.link
-	m.link, m.closed = nil, true
+	l, release := m.link, m.release
+	m.link, m.driver, m.release = nil, nil, nil
 	m.mu.Unlock()
-	if l == nil {
-		return nil
+	var err error
+	if l != nil {
+		err = l.link.Close()
 	}
-	return l.link.Close()
+	if release != nil {
+		err = errors.Join(err, release())
+	}
+	return err
 }
 
 func (m *Module) timeout() time.Duration { return cmp.Or(m.config.Service.Timeout, defaultTimeout) }
@@ -150,7 +171,8 @@ var errClosed = errcode.New(errcode.ToolUnavailable, "the tool service is closed
 
 // openLink returns the link of the service. The first call opens it.
 func (m *Module) openLink(ctx context.Context) (*linkInbox, error) {
-	if l, err := m.currentLink(); l != nil || err != nil {
+	l, _, err := m.currentLink()
+	if l != nil || err != nil {
 		return l, err
 	}
 	select {
@@ -159,15 +181,15 @@ func (m *Module) openLink(ctx context.Context) (*linkInbox, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if l, err := m.currentLink(); l != nil || err != nil {
+	l, driver, err := m.currentLink()
+	if l != nil || err != nil {
 		return l, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, broker.ErrUnavailable)
 	defer cancel()
-	l := &linkInbox{inbox: &inbox{}}
+	l = &linkInbox{inbox: &inbox{}, maxBytes: driver.MaxBytes}
 	s := m.config.Service
-	var err error
-	if l.link, err = m.config.Driver.Open(ctx, broker.Queues{Service: s.ID, Request: s.Request, Response: s.Response}, l.inbox.receive); err != nil {
+	if l.link, err = driver.Open(ctx, broker.Queues{Service: s.ID, Request: s.Request, Response: s.Response}, l.inbox.receive); err != nil {
 		return nil, err
 	}
 	return l, m.keepLink(l)
@@ -176,21 +198,21 @@ func (m *Module) openLink(ctx context.Context) (*linkInbox, error) {
 // openTimeout limits how long a call waits for the connection to a broker.
 const openTimeout = 10 * time.Second
 
-// currentLink returns the open link, nil if there is none.
-func (m *Module) currentLink() (*linkInbox, error) {
+// currentLink returns the open link, nil if there is none, and the driver.
+func (m *Module) currentLink() (*linkInbox, broker.Driver, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return nil, errClosed
+	if m.driver == nil {
+		return nil, nil, errClosed
 	}
-	return m.link, nil
+	return m.link, m.driver, nil
 }
 
 // keepLink makes l the link of the module, unless the module was closed meanwhile.
 func (m *Module) keepLink(l *linkInbox) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.driver == nil {
 		return errors.Join(errClosed, l.link.Close())
 	}
 	m.link = l

@@ -23,12 +23,13 @@ import (
 
 // fakeBroker is a broker in memory: answer is called with each request.
 type fakeBroker struct {
-	answer func(m broker.Message, respond func(broker.Delivery))
-	err    error // of Open
-	opened atomic.Int32
-	sends  atomic.Int32
-	drop   func() // set by Open: the connection is lost
-	refuse atomic.Bool
+	answer   func(m broker.Message, respond func(broker.Delivery))
+	err      error // of Open
+	opened   atomic.Int32
+	sends    atomic.Int32
+	released atomic.Int32
+	drop     func() // set by Open: the connection is lost
+	refuse   atomic.Bool
 }
 
 func (b *fakeBroker) Open(_ context.Context, _ broker.Queues, receive func(broker.Delivery)) (broker.Link, error) {
@@ -38,6 +39,9 @@ func (b *fakeBroker) Open(_ context.Context, _ broker.Queues, receive func(broke
 	}
 	b.drop = func() { receive(broker.Delivery{Err: broker.ErrUnavailable}) }
 	return &fakeLink{b, receive}, nil
+}
+func (b *fakeBroker) connect() (broker.Driver, func() error, error) {
+	return b, func() error { b.released.Add(1); return nil }, nil
 }
 func (b *fakeBroker) MaxBytes() int { return 10_000 }
 func (b *fakeBroker) Close() error  { return nil }
@@ -73,13 +77,16 @@ func newTool(t *testing.T, b *fakeBroker, effect tool.Effect, change func(*tools
 	c := toolservice.Config{
 		Service: toolservice.Service{ID: "joke-service", Request: topic, Timeout: time.Minute, MaxResponseBytes: 1000},
 		Tools:   []toolservice.Tool{{Definition: tool.Definition{Name: "tell-joke", Effect: effect}, Config: json.RawMessage(`{"style":"pun"}`)}},
-		Driver:  b,
+		Broker:  b.connect,
 	}
 	if change != nil {
 		change(&c)
 	}
 	m, err := toolservice.New(c)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Provision(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return m.ToolGroups()[0].Tools[0], m
@@ -187,15 +194,15 @@ func TestCall_SendsUserConfigAndArguments(t *testing.T) {
 }
 
 func TestCall_TokenSaysWhoCalls(t *testing.T) {
-	key := []byte("the key of the service")
+	const key = "the key of the service"
 	var got broker.Message
 	joke, _ := newTool(t, &fakeBroker{answer: func(m broker.Message, respond func(broker.Delivery)) {
 		got = m
 		respond(text(m.ID, `{"response":"x","end_of_stream":true}`))
 	}}, 0, func(c *toolservice.Config) {
-		c.Organization = "org-1"
+		c.Organization = func() string { return "org-1" }
 		c.RoleOf = func(identity.Principal) identity.RoleID { return "teller" }
-		c.Key = func() (string, []byte, error) { return "k1", key, nil }
+		c.Keys = func() ([]string, error) { return []string{key, "the old key"}, nil }
 	})
 	outcome(joke.Call(t.Context(), ann()))
 	r, err := protocol.DecodeRequest(got.Body)
@@ -210,7 +217,7 @@ func TestCall_TokenSaysWhoCalls(t *testing.T) {
 		t.Errorf("the token expires in %v, the call in a minute", until)
 	}
 	token.Digest, token.ConfigDigest, token.Expires = "", "", time.Time{}
-	want := protocol.Token{KeyID: "k1", Service: "joke-service", Organization: "org-1", Caller: "ann", Agent: "agent-1", Role: "teller", Tool: "tell-joke", CallID: "call-1"}
+	want := protocol.Token{Service: "joke-service", Organization: "org-1", Caller: "ann", Agent: "agent-1", Role: "teller", Tool: "tell-joke", CallID: "call-1"}
 	if diff := cmp.Diff(want, token); diff != "" {
 		t.Errorf("token (-want +got):\n%s", diff)
 	}
@@ -219,9 +226,9 @@ func TestCall_TokenSaysWhoCalls(t *testing.T) {
 func TestCall_WithoutReadableKeyDoesNotRun(t *testing.T) {
 	b := &fakeBroker{}
 	joke, _ := newTool(t, b, 0, func(c *toolservice.Config) {
-		c.Key = func() (string, []byte, error) { return "", nil, errors.New("disk") }
+		c.Keys = func() ([]string, error) { return nil, errors.New("disk") }
 	})
-	if got := outcome(joke.Call(t.Context(), ann())); !strings.HasPrefix(got, "tool_unavailable: tell-joke did not run: the key of") || b.sends.Load() != 0 {
+	if got := outcome(joke.Call(t.Context(), ann())); !strings.HasPrefix(got, "tool_unavailable: tell-joke did not run: the keys of") || b.sends.Load() != 0 {
 		t.Errorf("got %q after %d sends", got, b.sends.Load())
 	}
 }
@@ -378,7 +385,7 @@ func TestModule_ClosedModuleRejectsCalls(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := outcome(joke.Call(t.Context(), ann())); !strings.HasPrefix(got, "tool_unavailable: ") || b.opened.Load() != 0 {
+	if got := outcome(joke.Call(t.Context(), ann())); !strings.HasPrefix(got, "tool_unavailable: ") || b.opened.Load() != 0 || b.released.Load() != 1 {
 		t.Errorf("got %q", got)
 	}
 }
@@ -387,10 +394,10 @@ func TestNew_RejectsInvalid(t *testing.T) {
 	topic, _ := protocol.ParseTopic("request:tg:joke")
 	for _, c := range []toolservice.Config{
 		{},
-		{Service: toolservice.Service{ID: "operator", Request: topic}, Driver: &fakeBroker{}},
-		{Service: toolservice.Service{ID: "a"}, Driver: &fakeBroker{}},
+		{Service: toolservice.Service{ID: "operator", Request: topic}, Broker: (&fakeBroker{}).connect},
+		{Service: toolservice.Service{ID: "a"}, Broker: (&fakeBroker{}).connect},
 		{Service: toolservice.Service{ID: "a", Request: topic}},
-		{Service: toolservice.Service{ID: "a", Request: topic}, Driver: &fakeBroker{}, Tools: []toolservice.Tool{{Definition: tool.Definition{Name: "a b"}}}},
+		{Service: toolservice.Service{ID: "a", Request: topic}, Broker: (&fakeBroker{}).connect, Tools: []toolservice.Tool{{Definition: tool.Definition{Name: "a b"}}}},
 	} {
 		if _, err := toolservice.New(c); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%+v: %v", c, err)

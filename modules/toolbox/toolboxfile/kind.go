@@ -23,6 +23,7 @@ func (r *Reader) kinds() []docset.Kind {
 		{Name: "toolset", Read: with(readToolset)},
 		{Name: "group", Read: with(readGroup), Current: "toolset", Nameless: true},
 		{Name: "prompt", Read: with(readPrompt)},
+		{Name: "toolService", Read: with(readToolService)},
 
 		// Kinds of Toolbox that are not supported.
 		{Name: "resource", Hint: resourceHint},
@@ -48,8 +49,12 @@ const (
 )
 
 // trustGraphSection is the section of tools in a configuration of TrustGraph. The name of an
-// entry is its key there; the field name is a title, which is not used.
-const trustGraphSection = "tool"
+// entry is its key there; the field name is a title, which is not used. serviceSection is that of
+// tool services.
+const (
+	trustGraphSection = "tool"
+	serviceSection    = "tool-service"
+)
 
 // sections returns the top-level keys of Toolbox's v1 form, which has no kind, with
 // the kind of the entries below each.
@@ -60,6 +65,7 @@ func sections() map[string]string {
 		"authSources":     "authService", // its older name
 		"tools":           "tool",
 		trustGraphSection: "tool",
+		serviceSection:    "toolService",
 		"toolsets":        "toolset",
 		"prompts":         "prompt",
 		"embeddingModels": "embeddingModel",

@@ -16,6 +16,8 @@ type Reader struct {
 	toolTypes     []toolType
 	pending       []*pendingTool            // tools that wait for the sources and services they name
 	mcpTools      []pendingMCPTool          // tools that wait for the MCP servers they name
+	services      []yamldoc.Value           // documents of Declarations.ToolServices
+	serviceTools  []pendingServiceTool      // tools that wait for the services they name
 	foreign       []foreignTool             // tools of servers and modules that documents name
 	labels        []foreignTool             // those with a document of their own
 	servers       map[string]Labels         // of MCP servers, by name

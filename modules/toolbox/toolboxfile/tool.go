@@ -32,6 +32,7 @@ func toolTypes() []toolType {
 		{ToolMySQLListTables, mysql, listFields, nil},
 		{ToolHTTP, []string{SourceHTTP}, requestFields, []string{"path", "method"}},
 		{ToolMCP, nil, mcpToolFields, nil},
+		{ToolOfService, nil, serviceToolFieldsOf, []string{"service"}},
 		{ToolKnowledgeQuery, []string{SourceHTTP}, knowledgeQueryFields, nil},
 		{ToolTextCompletion, []string{SourceHTTP}, completionFields, nil},
 		{ToolPrompt, []string{SourceHTTP}, promptToolFields, []string{"template"}},
@@ -68,6 +69,7 @@ type pendingTool struct {
 	finish        func()           // called when the fields are read; nil for most types
 	mcpAt         yamldoc.Value    // of a tool of type mcp-tool
 	mcpID         string
+	values        map[string]yamldoc.Value // of a tool of type tool-service
 	compiled      bool
 	errCount      int // number of errors before this tool
 }
@@ -121,8 +123,15 @@ func readTool(it item) {
 
 // addSourceless adds a tool that uses no source.
 func (it item) addSourceless(p *pendingTool) {
-	if p.tool.Type == ToolMCP {
+	switch p.tool.Type {
+	case ToolMCP:
 		it.r.mcpTools = append(it.r.mcpTools, pendingMCPTool{len(it.r.to.Tools), p.mcpAt, p.mcpID})
+	case ToolOfService:
+		at, ok := it.FindField("service")
+		if !ok {
+			at = it.MissingField("service")
+		}
+		it.r.serviceTools = append(it.r.serviceTools, pendingServiceTool{len(it.r.to.Tools), at, p.values})
 	}
 	it.r.to.Tools = append(it.r.to.Tools, p.tool)
 }

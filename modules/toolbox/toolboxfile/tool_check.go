@@ -120,6 +120,7 @@ func (r *Reader) CheckTools() bool {
 	}
 	r.checkForeignTools()
 	r.checkMCPTools()
+	r.checkServiceTools()
 	for _, i := range r.reused {
 		if !c.stillValid(&r.to.Tools[i]) {
 			return false
@@ -137,6 +138,8 @@ func (c *crossChecker) label(t *DeclaredTool) {
 	switch {
 	case t.MCP != nil:
 		l = l.or(c.servers[t.MCP.Server])
+	case t.Service != nil:
+		l = l.or(c.serviceLabels(t.Service.Service))
 	case t.Annotations.decidesEffect():
 		effect := l.Effect
 		l = l.or(c.sources[t.Source].Labels)
@@ -148,6 +151,16 @@ func (c *crossChecker) label(t *DeclaredTool) {
 	if l.State != nil {
 		t.State = *l.State
 	}
+}
+
+// serviceLabels returns the labels of a tool service.
+func (r *Reader) serviceLabels(name string) Labels {
+	for _, s := range r.to.ToolServices {
+		if s.Name == name {
+			return s.Labels
+		}
+	}
+	return Labels{}
 }
 
 // decidesEffect reports whether the hints say what the effect class of a tool is.

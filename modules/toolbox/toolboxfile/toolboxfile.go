@@ -34,6 +34,7 @@ type Declarations struct {
 	Toolsets     []Toolset      `json:",omitempty"`
 	Prompts      []Prompt       `json:",omitempty"`
 	AuthServices []AuthService  `json:",omitempty"`
+	ToolServices []ToolService  `json:",omitempty"`
 	Labels       []ToolLabels   `json:",omitempty"`
 }
 
@@ -120,6 +121,8 @@ type DeclaredTool struct {
 	HTTP *HTTPRequest // of types http and those of TrustGraph, else nil
 	MCP  *ToolID      `json:",omitempty"` // of type mcp-tool: the tool that it calls; nil if there are errors
 
+	Service *ServiceCall `json:",omitempty"` // of type tool-service: what it calls, else nil
+
 	AuthRequired   []string // auth services; the caller needs a valid token of one of them
 	ScopesRequired []string // the caller's token needs all of them
 
@@ -154,7 +157,8 @@ const (
 	ToolMySQLListTables    = "mysql-list-tables"
 	ToolHTTP               = "http"
 
-	ToolMCP = "mcp-tool" // calls a tool of an MCP server
+	ToolMCP       = "mcp-tool"     // calls a tool of an MCP server
+	ToolOfService = "tool-service" // calls a tool service behind a broker
 
 	// Tools of TrustGraph. graph-update cannot be called: TrustGraph has no HTTP API for it.
 	ToolKnowledgeQuery  = "knowledge-query"

@@ -59,10 +59,13 @@ type Link interface {
 	Close() error
 }
 
-// Listener is a Driver whose broker runs in this process and has a port.
-type Listener interface {
-	// Address returns the address of the port, HOST:PORT; "" without a port.
+// Embedded is a Driver whose broker runs in this process.
+type Embedded interface {
+	// Address returns the address of its port, HOST:PORT; "" without a port.
 	Address() string
+	// CheckAccounts disconnects the services whose accounts are not valid any more, or have
+	// other queues.
+	CheckAccounts()
 }
 
 // Errors of drivers.
@@ -110,3 +113,6 @@ type Kind struct {
 	// Connect returns a driver. It does not wait for a broker that is not embedded.
 	Connect func(c Config) (Driver, error)
 }
+
+// KindName returns the name of the kind.
+func (k Kind) KindName() string { return k.Name }

@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
+	"maps"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -21,6 +23,15 @@ type embedded struct {
 	server   *server.Server
 	password string // of the runtime's own connection
 	config   broker.Config
+
+	mu      sync.Mutex // guards clients
+	clients map[uint64]account
+}
+
+// account is what a connected service has proved.
+type account struct {
+	service, password string
+	queues            broker.Queues
 }
 
 // runtimeUser is the user of the runtime's own connection. A service cannot have this id.
@@ -31,7 +42,7 @@ const startTimeout = 10 * time.Second
 
 // startEmbedded starts a server.
 func startEmbedded(c broker.Config) (*embedded, error) {
-	e := &embedded{config: c, password: rand.Text()}
+	e := &embedded{config: c, password: rand.Text(), clients: map[uint64]account{}}
 	o := &server.Options{
 		ServerName: "rolecall", DontListen: c.Listen == "", NoSigs: true, NoLog: true, MaxPayload: maxPayload,
 		MaxConn: maxConnections, MaxSubs: maxSubscriptions, MaxControlLine: 4096, CustomClientAuthentication: e,
@@ -117,7 +128,45 @@ func (e *embedded) Check(c server.ClientAuthentication) bool {
 		return false
 	}
 	c.RegisterUser(&server.User{Username: name, Permissions: servicePermissions(q)})
+	e.remember(c.GetID(), account{name, password, q})
 	return true
+}
+
+// remember remembers the account of a client. It forgets the clients that have left when there are
+// many.
+func (e *embedded) remember(id uint64, a account) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.clients) >= 2*maxConnections {
+		e.forgetGone()
+	}
+	e.clients[id] = a
+}
+
+// forgetGone forgets the clients that have left. It must be called with mu held.
+func (e *embedded) forgetGone() {
+	maps.DeleteFunc(e.clients, func(id uint64, _ account) bool { return e.server.GetClient(id) == nil })
+}
+
+// checkAccounts disconnects the services whose accounts are not valid any more, or have changed.
+func (e *embedded) checkAccounts() {
+	for _, id := range e.takeInvalid() {
+		_ = e.server.DisconnectClientByID(id) // it may have left meanwhile
+	}
+}
+
+// takeInvalid forgets the clients whose accounts are not valid any more, and returns them.
+func (e *embedded) takeInvalid() (list []uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgetGone()
+	for id, a := range e.clients {
+		if q, ok := e.config.Accounts.FindAccount(a.service, a.password); !ok || q != a.queues {
+			delete(e.clients, id)
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // servicePermissions returns what the account of a service may do.

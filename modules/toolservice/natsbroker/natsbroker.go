@@ -140,7 +140,14 @@ func (d *driver) MaxBytes() int {
 	return int(d.conn.MaxPayload()) - headerBytes
 }
 
-// Address implements broker.Listener.
+// CheckAccounts implements broker.Embedded.
+func (d *driver) CheckAccounts() {
+	if d.server != nil {
+		d.server.checkAccounts()
+	}
+}
+
+// Address implements broker.Embedded.
 func (d *driver) Address() string {
 	if d.server == nil || d.server.server.Addr() == nil {
 		return ""

@@ -62,7 +62,7 @@ func connectEmbedded(t *testing.T, a broker.Accounts) (broker.Driver, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, "nats://" + d.(broker.Listener).Address()
+	return d, "nats://" + d.(broker.Embedded).Address()
 }
 
 func TestDriver_Embedded(t *testing.T) {
@@ -179,7 +179,7 @@ func TestEmbedded_OpensNoPortUnlessAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if address := d.(broker.Listener).Address(); address != "" {
+	if address := d.(broker.Embedded).Address(); address != "" {
 		t.Errorf("it listens on %s", address)
 	}
 }

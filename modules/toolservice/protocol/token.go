@@ -14,7 +14,6 @@ import (
 // Token says who calls and what. The runtime signs it with the key of one service, so another
 // service cannot make one, and the model never sees it.
 type Token struct {
-	KeyID        string    `json:"kid"`            // which key of the service signed it
 	Service      string    `json:"aud"`            // id of the service
 	Organization string    `json:"org"`            // id of the organization
 	Caller       string    `json:"sub"`            // an external caller, or "operator"
@@ -27,11 +26,19 @@ type Token struct {
 	Expires      time.Time `json:"exp"`
 }
 
-// SignRequest returns the text of t for a request: with its digests and its caller, signed with a
-// key of the service.
-func (t Token) SignRequest(r Request, key []byte) string {
+// SignRequest returns the text of t for a request: with its digests and its caller, signed with
+// the keys of the service. The text is the JSON of the token and, for each key, the HMAC-SHA-256 of
+// that, all in unpadded base64url with dots between. A service needs one of the keys, so a new key
+// can be rolled out while the old one is in use.
+func (t Token) SignRequest(r Request, keys ...string) string {
 	t.Caller, t.Digest, t.ConfigDigest = r.User, digest(r.Arguments), digest(r.Config)
-	return t.sign(key)
+	body, _ := json.Marshal(t) // texts and a time always marshal
+	text := base64.RawURLEncoding.EncodeToString(body)
+	signed := text
+	for _, key := range keys {
+		signed += "." + base64.RawURLEncoding.EncodeToString(signature(key, text))
+	}
+	return signed
 }
 
 // digest returns the SHA-256 of a text in hex.
@@ -40,17 +47,9 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sign returns the text of the token, signed with a key of the service: its JSON and the
-// HMAC-SHA-256 of that, both in unpadded base64url, with a dot between.
-func (t Token) sign(key []byte) string {
-	body, _ := json.Marshal(t) // texts and a time always marshal
-	text := base64.RawURLEncoding.EncodeToString(body)
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature(key, text))
-}
-
 // signature returns the HMAC of the text of a token.
-func signature(key []byte, text string) []byte {
-	mac := hmac.New(sha256.New, key)
+func signature(key, text string) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte("rolecall call token\n" + text))
 	return mac.Sum(nil)
 }
@@ -69,13 +68,12 @@ const maxTokenBytes = 8 << 10
 // VerifyToken returns the token of a request to a service. keys are the valid keys of the
 // service, at least one. It returns one of the errors above for a token that is not valid
 // for this service, this request and this time.
-func VerifyToken(text, service string, r Request, now time.Time, keys ...[]byte) (Token, error) {
+func VerifyToken(text, service string, r Request, now time.Time, keys ...string) (Token, error) {
 	if text == "" {
 		return Token{}, ErrTokenMissing
 	}
-	body, signed, found := strings.Cut(text, ".")
-	mac, err := base64.RawURLEncoding.Strict().DecodeString(signed)
-	if len(text) > maxTokenBytes || !found || err != nil || !isSigned(body, mac, keys) {
+	body, signatures, _ := strings.Cut(text, ".")
+	if len(text) > maxTokenBytes || !isSigned(body, signatures, keys) {
 		return Token{}, ErrTokenInvalid
 	}
 	var t Token
@@ -91,11 +89,15 @@ func VerifyToken(text, service string, r Request, now time.Time, keys ...[]byte)
 	return t, nil
 }
 
-// isSigned reports whether one of the keys has signed a text. An empty key signs nothing.
-func isSigned(text string, mac []byte, keys [][]byte) bool {
+// isSigned reports whether one of the signatures, with dots between, is that of one of the keys.
+// An empty key signs nothing.
+func isSigned(text, signatures string, keys []string) bool {
 	for _, key := range keys {
-		if len(key) > 0 && hmac.Equal(mac, signature(key, text)) {
-			return true
+		want := base64.RawURLEncoding.EncodeToString(signature(key, text))
+		for signed := range strings.SplitSeq(signatures, ".") {
+			if key != "" && hmac.Equal([]byte(signed), []byte(want)) {
+				return true
+			}
 		}
 	}
 	return false

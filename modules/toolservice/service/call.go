@@ -81,11 +81,7 @@ func (s *Service) readCall(m *nats.Msg) (*Call, error) {
 	if s.options.Key == "" {
 		return c, nil
 	}
-	keys := [][]byte{[]byte(s.options.Key)}
-	for _, old := range s.options.OldKeys {
-		keys = append(keys, []byte(old))
-	}
-	t, err := protocol.VerifyToken(m.Header.Get(protocol.HeaderToken), s.options.ID, r, time.Now(), keys...)
+	t, err := protocol.VerifyToken(m.Header.Get(protocol.HeaderToken), s.options.ID, r, time.Now(), s.options.Key)
 	c.Token = &t
 	return c, err
 }

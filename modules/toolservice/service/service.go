@@ -47,8 +47,6 @@ type Options struct {
 	// Key is what "rolecall key service ID" prints. It is the password at the embedded server, and
 	// checks call tokens. "" checks none.
 	Key string
-	// OldKeys also check call tokens, while a new key is rolled out.
-	OldKeys []string
 	// Connect are options of the connection in addition, such as nats.UserCredentials for an
 	// external server.
 	Connect []nats.Option

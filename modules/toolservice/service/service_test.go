@@ -43,8 +43,8 @@ const key = "the key"
 var joke = protocol.Request{User: "ann", Config: `{"style":"pun"}`, Arguments: `{"topic":"llamas"}`}
 
 // sign returns the token of a request.
-func sign(r protocol.Request, service, key string, valid time.Duration) string {
-	return protocol.Token{Service: service, Tool: "tell-joke", Role: "teller", Expires: time.Now().Add(valid)}.SignRequest(r, []byte(key))
+func sign(r protocol.Request, service string, valid time.Duration, keys ...string) string {
+	return protocol.Token{Service: service, Tool: "tell-joke", Role: "teller", Expires: time.Now().Add(valid)}.SignRequest(r, keys...)
 }
 
 // ask sends a request and returns all responses to it as one text.
@@ -139,24 +139,24 @@ func TestService_Answers(t *testing.T) {
 
 func TestService_ChecksTokens(t *testing.T) {
 	url, client := startServer(t)
-	s := start(t, service.Options{URL: url, Key: key, OldKeys: []string{"old", ""}, Connect: []nats.Option{nats.UserInfo("", "")}}, tell)
+	s := start(t, service.Options{URL: url, Key: key, Connect: []nats.Option{nats.UserInfo("", "")}}, tell)
 	defer s.Stop()
 	other := joke
 	other.Arguments = `{"topic":"money"}`
 	otherUser, otherConfig := joke, joke
 	otherUser.User, otherConfig.Config = "bob", `{"style":"rude"}`
-	good := sign(joke, "joke", key, time.Minute)
+	good := sign(joke, "joke", time.Minute, key)
 	for _, c := range []struct{ name, token, want string }{
 		{"valid", good, "pun for ann, teller, about llamas"},
-		{"of the old key", sign(joke, "joke", "old", time.Minute), "pun for ann, teller, about llamas"},
+		{"of a newer key, too", sign(joke, "joke", time.Minute, "new", key), "pun for ann, teller, about llamas"},
 		{"missing", "", "forbidden: the request has no call token"},
-		{"of another key", sign(joke, "joke", "other", time.Minute), "forbidden: the call token is not signed with the key of the service"},
-		{"of an empty key", sign(joke, "joke", "", time.Minute), "forbidden: the call token is not signed with the key of the service"},
-		{"of another service", sign(joke, "bank", key, time.Minute), "forbidden: the call token is of another service or of another request"},
-		{"of other arguments", sign(other, "joke", key, time.Minute), "forbidden: the call token is of another service or of another request"},
-		{"of another user", sign(otherUser, "joke", key, time.Minute), "forbidden: the call token is of another service or of another request"},
-		{"of another config", sign(otherConfig, "joke", key, time.Minute), "forbidden: the call token is of another service or of another request"},
-		{"expired", sign(joke, "joke", key, -time.Second), "forbidden: the call token has expired"},
+		{"of another key", sign(joke, "joke", time.Minute, "other", "another"), "forbidden: the call token is not signed with the key of the service"},
+		{"of an empty key", sign(joke, "joke", time.Minute, ""), "forbidden: the call token is not signed with the key of the service"},
+		{"of another service", sign(joke, "bank", time.Minute, key), "forbidden: the call token is of another service or of another request"},
+		{"of other arguments", sign(other, "joke", time.Minute, key), "forbidden: the call token is of another service or of another request"},
+		{"of another user", sign(otherUser, "joke", time.Minute, key), "forbidden: the call token is of another service or of another request"},
+		{"of another config", sign(otherConfig, "joke", time.Minute, key), "forbidden: the call token is of another service or of another request"},
+		{"expired", sign(joke, "joke", -time.Second, key), "forbidden: the call token has expired"},
 		{"changed", "x" + good, "forbidden: the call token is not signed with the key of the service"},
 		{"without a signature", good[:strings.IndexByte(good, '.')], "forbidden: the call token is not signed with the key of the service"},
 		{"huge", strings.Repeat("x", 100_000), "forbidden: the call token is not signed with the key of the service"},

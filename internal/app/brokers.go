@@ -1,0 +1,176 @@
+package app
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/keystore"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
+	"github.com/rolecall/rolecall/modules/toolservice/natsbroker"
+)
+
+// embeddedBroker is the name of the broker of tool services in a configuration without a document
+// of kind broker. It opens no port.
+const embeddedBroker = "embedded"
+
+// brokers holds the connections of all brokers. Services with equal brokers share one, so an
+// unchanged broker keeps its connections across a reload. register must be called before the
+// other methods, which are safe for concurrent use.
+type brokers struct {
+	kinds    []broker.Kind
+	accounts broker.Accounts
+	log      *slog.Logger
+
+	mu   sync.Mutex // guards open
+	open map[string]*openBroker
+}
+
+// openBroker is a connected broker.
+type openBroker struct {
+	driver broker.Driver
+	uses   int
+}
+
+// register adds the kinds that ship and those of a build.
+func (b *brokers) register(more []broker.Kind) error {
+	for _, k := range append([]broker.Kind{natsbroker.Kind()}, more...) {
+		if slices.Contains(b.listKinds(), k.Name) || k.Check == nil || k.Connect == nil {
+			return errcode.New(errcode.InvalidConfig, "register the kind of broker %q: it is registered already, or has no functions", k.Name)
+		}
+		b.kinds = append(b.kinds, k)
+	}
+	return nil
+}
+
+// listKinds returns the names of the kinds.
+func (b *brokers) listKinds() (names []string) {
+	for _, k := range b.kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// findKind returns a kind by name.
+func (b *brokers) findKind(name string) (broker.Kind, bool) {
+	i := slices.Index(b.listKinds(), name)
+	if i < 0 {
+		return broker.Kind{}, false
+	}
+	return b.kinds[i], true
+}
+
+// brokerFingerprint returns a digest of a broker, which includes its password.
+func brokerFingerprint(b config.Broker) string {
+	password := string(b.Password)
+	b.Pos, b.Password = yamldoc.Pos{}, ""
+	text, _ := json.Marshal([]any{b, password}) // texts always marshal
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
+
+// driverConfig returns the configuration of a broker as its driver reads it.
+func (b *brokers) driverConfig(c config.Broker) broker.Config {
+	return broker.Config{
+		Name: c.Name, URL: c.URL, User: c.User, Password: string(c.Password), Listen: c.Listen, TLS: broker.TLSFiles(c.TLS),
+		Settings: c.Settings, Log: b.log, Accounts: b.accounts,
+	}
+}
+
+// acquire returns the driver of a broker, and what releases it.
+func (b *brokers) acquire(c config.Broker) (broker.Driver, func() error, error) {
+	print := brokerFingerprint(c)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.open[print]
+	if one == nil {
+		k, ok := b.findKind(c.Type)
+		if !ok {
+			return nil, nil, errcode.New(errcode.InvalidConfig, "this build has no broker of type %q", c.Type)
+		}
+		driver, err := k.Connect(b.driverConfig(c))
+		if err != nil {
+			return nil, nil, err
+		}
+		one = &openBroker{driver: driver}
+		if b.open == nil {
+			b.open = map[string]*openBroker{}
+		}
+		b.open[print] = one
+	}
+	one.uses++
+	return one.driver, sync.OnceValue(func() error { return b.release(print) }), nil
+}
+
+// release ends one use of a broker, and closes it after the last one.
+func (b *brokers) release(print string) error {
+	b.mu.Lock()
+	one := b.open[print]
+	one.uses--
+	if one.uses > 0 {
+		b.mu.Unlock()
+		return nil
+	}
+	delete(b.open, print)
+	b.mu.Unlock()
+	return one.driver.Close()
+}
+
+// checkAccounts disconnects the services that the configuration in service does not have any more,
+// from brokers in this process.
+func (b *brokers) checkAccounts() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range b.open {
+		if e, ok := one.driver.(broker.Embedded); ok {
+			e.CheckAccounts()
+		}
+	}
+}
+
+// check returns the problems of the brokers of a configuration.
+func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
+	for _, c := range cfg.Brokers {
+		k, ok := b.findKind(c.Type)
+		if !ok {
+			if c.Type != "" { // else loading has reported it
+				faults = append(faults, cfg.ErrorAt(c.Pos, "type", "this build has no broker of type "+strconv.Quote(c.Type), "it has "+strings.Join(b.listKinds(), ", ")))
+			}
+			continue
+		}
+		if err := k.Check(b.driverConfig(c)); err != nil {
+			faults = append(faults, cfg.ErrorAt(c.Pos, "broker", faultText(err), ""))
+		}
+	}
+	return faults
+}
+
+// accounts authenticates the tool services of the configuration in service at the embedded broker,
+// by their keys.
+type accounts App
+
+// FindAccount implements broker.Accounts.
+func (a *accounts) FindAccount(service, password string) (broker.Queues, bool) {
+	active := a.active.Load()
+	if active == nil {
+		return broker.Queues{}, false
+	}
+	valid, err := a.keys.ValidKeys(keystore.Service, service)
+	if err != nil || !slices.ContainsFunc(valid, func(k keystore.Key) bool { return subtle.ConstantTimeCompare([]byte(k.Secret), []byte(password)) == 1 }) {
+		return broker.Queues{}, false
+	}
+	for _, s := range active.config.ToolServices {
+		if s.Name == service {
+			return broker.Queues{Service: s.Name, Request: s.Request, Response: s.Response}, true
+		}
+	}
+	return broker.Queues{}, false
+}

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/keystore"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
+	"github.com/rolecall/rolecall/modules/toolservice"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// kindService is the document kind of a tool service, and the type of its module.
+const kindService = "toolService"
+
+// serviceModules lists the tool services of a configuration as modules. Their Settings are a
+// digest of the service, its broker and its tools, which only serves to detect a change.
+func serviceModules(cfg *config.Config) []config.Module {
+	list := make([]config.Module, len(cfg.ToolServices))
+	for i, s := range cfg.ToolServices {
+		b, _ := findBroker(cfg, s.Broker)
+		at := s.Pos
+		s.Pos, s.Labels = yamldoc.Pos{}, toolboxfile.Labels{} // loading has applied the labels to its tools
+		text, _ := json.Marshal([]any{s, brokerFingerprint(b), serviceTools(cfg, s.Name)})
+		list[i] = config.Module{Name: s.Name, Type: kindService, Pos: at, TypePos: at, Settings: fmt.Appendf(nil, `"%x"`, sha256.Sum256(text))}
+	}
+	return list
+}
+
+// serviceTools lists the tools of a service. It leaves out tools whose arguments could not be
+// read; loading has reported them.
+func serviceTools(cfg *config.Config, service string) (list []toolservice.Tool) {
+	untyped := slices.ContainsFunc(cfg.ToolServices, func(s toolboxfile.ToolService) bool { return s.Name == service && s.UntypedArguments })
+	for _, t := range cfg.Tools {
+		if t.Service != nil && t.Service.Service == service && t.Parameters != nil {
+			list = append(list, toolservice.Tool{Definition: serviceDefinition(t, untyped), Config: t.Service.Values})
+		}
+	}
+	return list
+}
+
+// serviceDefinition returns the definition of a tool of a service. Loading has checked the effect
+// class.
+func serviceDefinition(t toolboxfile.DeclaredTool, untyped bool) tool.Definition {
+	d := tool.Definition{Name: t.Name, Description: t.Description, Input: t.Parameters.Schema(), State: t.State, States: t.States}
+	_ = d.Effect.UnmarshalText([]byte(t.Effect)) // an unknown class is Mutating
+	if untyped {
+		d.Shown, d.Input = d.Input, json.RawMessage(`{"type":"object"}`)
+	}
+	return d
+}
+
+// findBroker returns the broker with a name.
+func findBroker(cfg *config.Config, name string) (config.Broker, bool) {
+	for _, b := range cfg.Brokers {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	return config.Broker{}, false
+}
+
+// newServiceModule constructs the module of a tool service without connecting it.
+func (a *App) newServiceModule(cfg *config.Config, m config.Module) (modules.Module, *yamldoc.Error) {
+	at := slices.IndexFunc(cfg.ToolServices, func(s toolboxfile.ToolService) bool { return s.Pos == m.Pos })
+	if at < 0 {
+		return nil, cfg.ErrorAt(m.TypePos, "type", "is not a module type", "write kind: "+kindService)
+	}
+	if other, ok := conflictingName(cfg, m); ok {
+		return nil, cfg.ErrorAt(m.Pos, "name", other+" has the same name", "choose another")
+	}
+	s := cfg.ToolServices[at]
+	b, ok := findBroker(cfg, s.Broker)
+	if !ok {
+		b = config.Broker{Name: embeddedBroker, Type: "nats"}
+	}
+	made, err := toolservice.New(toolservice.Config{
+		Service: toolservice.Service{
+			ID: s.Name, Request: s.Request, Response: s.Response,
+			Timeout: s.Timeout, MaxResponseBytes: s.MaxResponseBytes, MaxConcurrent: s.MaxConcurrent,
+		},
+		Tools: serviceTools(cfg, s.Name), Keys: a.serviceKeys(s.Name), RoleOf: a.roleOf, Organization: a.organizationID,
+		Broker: func() (broker.Driver, func() error, error) { return a.brokers.acquire(b) },
+	})
+	if err != nil {
+		return nil, cfg.ErrorAt(m.Pos, kindService, faultText(err), "")
+	}
+	return made, nil
+}
+
+// serviceKeys returns a function that returns the valid keys of a service.
+func (a *App) serviceKeys(service string) func() ([]string, error) {
+	return func() (secrets []string, err error) {
+		list, err := a.keys.ValidKeys(keystore.Service, service)
+		for _, k := range list {
+			secrets = append(secrets, k.Secret)
+		}
+		return secrets, err
+	}
+}
+
+// organizationID returns the id of the organization in call tokens; "" if the keys cannot be read,
+// and then no token is signed either.
+func (a *App) organizationID() string {
+	id, _ := a.keys.Organization()
+	return id
+}
+
+// roleOf returns the role of an agent or a caller.
+func (a *App) roleOf(p identity.Principal) identity.RoleID {
+	if p.Kind != identity.Agent {
+		return p.Role
+	}
+	agent, _ := a.Runtime.Org().AgentByID(p.Agent)
+	return agent.Role
+}
