@@ -104,10 +104,19 @@ func modelNotes(cfg *config.Config) []string {
 // argumentNotes reports what declared tools do with unknown arguments, if there are such
 // tools.
 func argumentNotes(cfg *config.Config) []string {
-	if cfg == nil || len(cfg.Tools) == 0 {
+	if cfg == nil {
 		return nil
 	}
-	return []string{plural(len(cfg.Tools), "declared tool") + ": arguments that are not among the parameters are ignored, as MCP Toolbox does; the record has them"}
+	lenient := 0 // tools of a source
+	for _, t := range cfg.Tools {
+		if t.Source != "" {
+			lenient++
+		}
+	}
+	if lenient == 0 {
+		return nil
+	}
+	return []string{plural(lenient, "declared tool") + ": arguments that are not among the parameters are ignored, as MCP Toolbox does; the record has them"}
 }
 
 // identityNotes reports that programs run as root, if they do: workspaces are in the data

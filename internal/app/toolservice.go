@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -53,8 +54,17 @@ func serviceDefinition(t toolboxfile.DeclaredTool, untyped bool) tool.Definition
 	_ = d.Effect.UnmarshalText([]byte(t.Effect)) // an unknown class is Mutating
 	if untyped {
 		d.Shown, d.Input = d.Input, json.RawMessage(`{"type":"object"}`)
+	} else {
+		d.Input = closedSchema(d.Input)
 	}
 	return d
+}
+
+// closedSchema returns the schema of an object that has no other members than those it names.
+// A service gets the arguments as the model wrote them, so the gate must reject the others.
+func closedSchema(schema json.RawMessage) json.RawMessage {
+	members := bytes.TrimSuffix(bytes.TrimSpace(schema), []byte("}"))
+	return append(bytes.Clone(members), `,"additionalProperties":false}`...)
 }
 
 // findBroker returns the broker with a name.
