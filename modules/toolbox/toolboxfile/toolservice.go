@@ -46,8 +46,6 @@ type ServiceParam struct {
 type ServiceCall struct {
 	Service string          // name of the service
 	Values  json.RawMessage // a JSON object: the values of its parameters, with sorted keys
-	// Arguments are the names of the arguments.
-	Arguments []string `json:",omitempty"`
 }
 
 // readToolService reads a document of kind toolService.
@@ -159,7 +157,6 @@ func serviceToolFieldsOf(it item, p *pendingTool) yamldoc.Fields {
 			specList(&p.specs, "arguments")(v)
 			for i := range p.specs {
 				p.specs[i].Type = argumentType(p.specs[i].Type)
-				call.Arguments = append(call.Arguments, p.specs[i].Name)
 			}
 		},
 	}
@@ -210,7 +207,12 @@ func (r *Reader) checkServiceTools() {
 			checkValues(s, p)
 		}
 	}
-	brokers := r.set.ListNames("broker")
+	r.checkServices()
+}
+
+// checkServices finds the brokers of tool services, and reports a queue that two services own.
+func (r *Reader) checkServices() {
+	brokers, owners := r.set.ListNames("broker"), map[string]ToolService{}
 	for i := range r.to.ToolServices {
 		s := &r.to.ToolServices[i]
 		switch {
@@ -219,6 +221,13 @@ func (r *Reader) checkServiceTools() {
 		case s.Broker == "" && len(brokers) > 1:
 			r.services[i].MissingField("broker").AddError("is missing", yamldoc.ListHint("name one of the brokers ", brokers))
 		}
+		queue := s.Broker + "\n" + s.Request.Subject()
+		if owner, ok := owners[queue]; ok && owner.Name != s.Name && s.Request.Name != "" {
+			at, _ := r.services[i].FindField("request-queue")
+			at.AddError("is the queue of the tool service "+yamldoc.QuoteText(owner.Name)+" at "+owner.Pos.String(), "each service has a queue of its own")
+			continue
+		}
+		owners[queue] = *s
 	}
 }
 
