@@ -163,9 +163,10 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 func (a *App) newModules(ch *configChange) (made []stagedModule, news []modules.Module) {
 	stays := map[string]bool{}
 	for _, m := range ModulesOf(ch.cfg) {
+		taken := stays[m.Name] // by a document of another kind, which constructing m reports
 		stays[m.Name] = true
 		old, runs := a.running[m.Name]
-		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) && old.ToolsDigest == m.ToolsDigest {
+		if !taken && runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) && old.ToolsDigest == m.ToolsDigest {
 			continue
 		}
 		if isInvalidSource(ch.cfg, m) || isDuplicate(ch.cfg, m) {

@@ -100,6 +100,10 @@ func isDuplicate(cfg *config.Config, m config.Module) bool {
 		at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
 		return at >= 0 && cfg.MCPServers[at].Pos != m.Pos
 	}
+	if m.Type == kindService {
+		at := slices.IndexFunc(cfg.ToolServices, func(s toolboxfile.ToolService) bool { return s.Name == m.Name })
+		return at >= 0 && cfg.ToolServices[at].Pos != m.Pos
+	}
 	at := slices.IndexFunc(cfg.Modules, func(o config.Module) bool { return o.Name == m.Name })
 	return m.Type != kindSource && at >= 0 && cfg.Modules[at].Pos != m.Pos
 }

@@ -14,8 +14,8 @@ type Topic struct {
 	Name  string // of the service, such as joke
 }
 
-// maxTopic is the largest number of bytes of a topic.
-const maxTopic = 200
+// maxTopic is the largest number of bytes of the space and the name of a topic together.
+const maxTopic = 150
 
 // classes are the classes of topics that TrustGraph has.
 var classes = map[string]bool{"flow": true, "request": true, "response": true, "notify": true}
@@ -26,8 +26,8 @@ var classes = map[string]bool{"flow": true, "request": true, "response": true, "
 func ParseTopic(text string) (Topic, error) {
 	t, ok := splitTopic(text)
 	switch {
-	case len(text) > maxTopic:
-		return Topic{}, errcode.New(errcode.InvalidConfig, "a queue has at most %d bytes", maxTopic)
+	case len(t.Space)+len(t.Name) > maxTopic:
+		return Topic{}, errcode.New(errcode.InvalidConfig, "the name of a queue has at most %d bytes", maxTopic)
 	case !ok || !classes[t.Class] || !isSubject(t.Space) || !isSubject(t.Name):
 		return Topic{}, errcode.New(errcode.InvalidConfig, "%.100q is not a queue; write for example non-persistent://tg/request/joke or request:tg:joke", text)
 	}

@@ -152,8 +152,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func (s *Service) Stop() error {
 	err := s.waitForCalls()
 	s.cancel()
-	if flushErr := s.conn.Flush(); flushErr != nil && s.conn.IsConnected() {
-		err = errors.Join(err, fmt.Errorf("stop the tool service %s: %w", s.options.ID, flushErr))
+	if s.conn.IsConnected() {
+		err = errors.Join(err, s.conn.Flush())
 	}
 	s.conn.Close()
 	return err
@@ -162,9 +162,10 @@ func (s *Service) Stop() error {
 // waitForCalls unsubscribes and waits for the calls that were received before.
 func (s *Service) waitForCalls() error {
 	drained, done := make(chan struct{}), make(chan struct{})
-	s.sub.SetClosedHandler(func(string) { close(drained) })
-	if err := s.sub.Drain(); err != nil { // there is no connection, so no more calls
-		return fmt.Errorf("stop the tool service %s: %w", s.options.ID, err)
+	markDrained := sync.OnceFunc(func() { close(drained) })
+	s.sub.SetClosedHandler(func(string) { markDrained() })
+	if err := s.sub.Drain(); err != nil || !s.conn.IsConnected() {
+		markDrained() // without a connection there are no more requests
 	}
 	go func() {
 		<-drained
