@@ -193,6 +193,8 @@ func (d *driver) Open(ctx context.Context, q broker.Queues, receive func(broker.
 	if l.sub, err = conn.Subscribe(l.inbox+"*", l.deliver); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	if err := conn.FlushWithContext(ctx); err != nil {
 		_ = l.sub.Unsubscribe() // the subscription is of no use any more
 		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
