@@ -138,16 +138,21 @@ type serveOutput struct {
 	Socket string `json:"socket"`
 	URL    string `json:"url"`
 	Token  string `json:"token,omitempty"` // the start-up token
+
+	Brokers []string `json:"brokers,omitempty"` // HOST:PORT at which tool services connect
 }
 
 // printAddress prints the addresses of the API on stderr, and with --json on stdout.
 func (s *session) printAddress(c *common, l *app.HTTPListener) error {
-	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: l.URL(), Token: l.Token}
+	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: l.URL(), Token: l.Token, Brokers: s.BrokerAddresses()}
 	fmt.Fprintf(s.notices, "serving %s\n", shown.Socket)
 	if l.Token == "" {
 		fmt.Fprintf(s.notices, "serving %s\n", shown.URL)
 	} else {
 		fmt.Fprintf(s.notices, "serving %s/?token=%s\n", shown.URL, l.Token)
+	}
+	for _, address := range shown.Brokers {
+		fmt.Fprintf(s.notices, "accepting tool services at nats://%s\n", address)
 	}
 	if !l.Encrypted() {
 		fmt.Fprintln(s.notices, "tokens and answers are sent unencrypted; set tls of kind: gateway, or use a reverse proxy with TLS")

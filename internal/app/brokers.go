@@ -136,6 +136,20 @@ func (b *brokers) checkAccounts() {
 	}
 }
 
+// BrokerAddresses returns the addresses HOST:PORT at which brokers in this process accept tool
+// services, sorted.
+func (a *App) BrokerAddresses() (list []string) {
+	a.brokers.mu.Lock()
+	defer a.brokers.mu.Unlock()
+	for _, one := range a.brokers.open {
+		if e, ok := one.driver.(broker.Embedded); ok && e.Address() != "" {
+			list = append(list, e.Address())
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // check returns the problems of the brokers of a configuration.
 func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 	for _, c := range cfg.Brokers {

@@ -10,7 +10,6 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/keystore"
-	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/service"
 )
 
@@ -50,15 +49,11 @@ func (f *fixture) callAs(user, role, name, args string) string {
 // brokerURL returns the address of the embedded broker.
 func (f *fixture) brokerURL() string {
 	f.t.Helper()
-	f.brokers.mu.Lock()
-	defer f.brokers.mu.Unlock()
-	for _, one := range f.brokers.open {
-		if address := one.driver.(broker.Embedded).Address(); address != "" {
-			return "nats://" + address
-		}
+	list := f.BrokerAddresses()
+	if len(list) != 1 {
+		f.t.Fatalf("the brokers listen at %v", list)
 	}
-	f.t.Fatal("no broker has a port")
-	return ""
+	return "nats://" + list[0]
 }
 
 // key creates the key of a service.
