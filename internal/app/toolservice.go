@@ -123,11 +123,13 @@ func (a *App) organizationID() string {
 	return id
 }
 
-// roleOf returns the role of an agent or a caller.
-func (a *App) roleOf(p identity.Principal) identity.RoleID {
-	if p.Kind != identity.Agent {
-		return p.Role
+// roleOf returns the name of the role of an agent or a caller.
+func (a *App) roleOf(p identity.Principal) string {
+	id := p.Role
+	if p.Kind == identity.Agent {
+		agent, _ := a.Runtime.Org().AgentByID(p.Agent)
+		id = agent.Role
 	}
-	agent, _ := a.Runtime.Org().AgentByID(p.Agent)
-	return agent.Role
+	role, _ := a.Runtime.Org().RoleByID(id)
+	return role.Name
 }

@@ -41,7 +41,7 @@ func (t *serviceTool) token(ctx context.Context, c tool.Call, r protocol.Request
 	if config.Organization != nil {
 		organization = config.Organization()
 	}
-	role := c.By.Role
+	role := ""
 	if config.RoleOf != nil {
 		role = config.RoleOf(c.By)
 	}
@@ -51,7 +51,7 @@ func (t *serviceTool) token(ctx context.Context, c tool.Call, r protocol.Request
 	}
 	return protocol.Token{
 		Service: config.Service.ID, Organization: organization,
-		Agent: string(c.By.Agent), Role: string(role), Tool: c.Name, CallID: string(c.ID),
+		Agent: string(c.By.Agent), Role: role, Tool: c.Name, CallID: string(c.ID),
 		Expires: expires.UTC().Truncate(time.Second).Add(time.Second),
 	}.SignRequest(r, keys...), nil
 }

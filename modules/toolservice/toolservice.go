@@ -70,8 +70,8 @@ type Config struct {
 	// For call tokens. Keys returns the valid keys of the service; without any, calls have no
 	// token.
 	Keys         func() ([]string, error)
-	Organization func() string                            // id of the organization; nil is ""
-	RoleOf       func(identity.Principal) identity.RoleID // of an agent or a caller; nil is that of the caller
+	Organization func() string                   // id of the organization; nil is ""
+	RoleOf       func(identity.Principal) string // name of the role of an agent or a caller; nil is ""
 }
 
 // Module is one service with its tools. It is safe for concurrent use.

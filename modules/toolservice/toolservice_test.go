@@ -201,7 +201,7 @@ func TestCall_TokenSaysWhoCalls(t *testing.T) {
 		respond(text(m.ID, `{"response":"x","end_of_stream":true}`))
 	}}, 0, func(c *toolservice.Config) {
 		c.Organization = func() string { return "org-1" }
-		c.RoleOf = func(identity.Principal) identity.RoleID { return "teller" }
+		c.RoleOf = func(identity.Principal) string { return "teller" }
 		c.Keys = func() ([]string, error) { return []string{key, "the old key"}, nil }
 	})
 	outcome(joke.Call(t.Context(), ann()))

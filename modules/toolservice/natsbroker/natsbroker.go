@@ -6,12 +6,14 @@
 package natsbroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,13 +26,15 @@ import (
 // Kind returns the kind nats.
 func Kind() broker.Kind { return broker.Kind{Name: "nats", Check: check, Connect: Connect} }
 
-// driver is a connection to NATS. The connection is made when the first link is opened.
+// driver opens links to NATS. Each link has a connection of its own, so a service that floods its
+// link slows or loses no other.
 type driver struct {
 	config broker.Config
 	server *embedded // nil for an external server
 
+	maxPayload atomic.Int64 // of the newest connection; 0 before the first
+
 	mu     sync.Mutex // guards what follows
-	conn   *nats.Conn // nil before the first link
 	links  map[*link]bool
 	closed bool
 }
@@ -56,37 +60,16 @@ func Connect(c broker.Config) (broker.Driver, error) {
 // connectTimeout limits how long connecting takes.
 const connectTimeout = 3 * time.Second
 
-// connection returns the connection, which it makes the first time.
-func (d *driver) connection() (*nats.Conn, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case d.closed:
-		return nil, broker.ErrUnavailable
-	case d.conn != nil:
-		return d.conn, nil
-	}
-	options, err := d.options()
-	if err != nil {
-		return nil, err
-	}
-	if d.conn, err = options.Connect(); err != nil {
-		d.conn = nil
-		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
-	}
-	return d.conn, nil
-}
-
-// options returns the options of the connection. A request is never kept for a later
-// connection: it fails at once, so that the caller knows that it was not sent.
-func (d *driver) options() (nats.Options, error) {
+// connect returns a connection for a link. A request is never kept for a later connection: it
+// fails at once, so that the caller knows that it was not sent.
+func (d *driver) connect(l *link) (*nats.Conn, error) {
 	o := nats.GetDefaultOptions()
 	list := []nats.Option{
-		nats.Name("rolecall"), nats.Timeout(connectTimeout), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(),
+		nats.Name("rolecall " + l.service), nats.Timeout(connectTimeout), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(),
 		nats.ReconnectWait(200 * time.Millisecond), nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { d.disconnected(err) }),
+		nats.DisconnectErrHandler(l.disconnected),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			d.config.Log.Warn("broker reported an error", "broker", d.config.Name, "error", err)
+			d.config.Log.Warn("broker reported an error", "broker", d.config.Name, "service", l.service, "error", err)
 		}),
 	}
 	if d.server != nil {
@@ -97,10 +80,15 @@ func (d *driver) options() (nats.Options, error) {
 	}
 	for _, set := range list {
 		if err := set(&o); err != nil {
-			return o, errcode.Wrap(errcode.InvalidConfig, err, "connect to the broker %s: %v", d.config.Name, err)
+			return nil, errcode.Wrap(errcode.InvalidConfig, err, "connect to the broker %s: %v", d.config.Name, err)
 		}
 	}
-	return o, nil
+	conn, err := o.Connect()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
+	}
+	d.maxPayload.Store(conn.MaxPayload())
+	return conn, nil
 }
 
 // externalOptions returns the options of a connection to an external server.
@@ -117,27 +105,9 @@ func externalOptions(c broker.Config) (list []nats.Option) {
 	return list
 }
 
-// disconnected tells all links that responses may be lost.
-func (d *driver) disconnected(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return
-	}
-	d.config.Log.Warn("lost the connection to the broker; connecting again", "broker", d.config.Name, "error", err)
-	for l := range d.links {
-		l.receive(broker.Delivery{Err: broker.ErrUnavailable})
-	}
-}
-
 // MaxBytes implements broker.Driver. Before the first connection it is the default of NATS.
 func (d *driver) MaxBytes() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.conn == nil || d.conn.MaxPayload() == 0 {
-		return 1<<20 - headerBytes
-	}
-	return int(d.conn.MaxPayload()) - headerBytes
+	return int(cmp.Or(d.maxPayload.Load(), 1<<20)) - headerBytes
 }
 
 // CheckAccounts implements broker.Embedded.
@@ -161,11 +131,11 @@ const headerBytes = 12 << 10
 // Close implements broker.Driver.
 func (d *driver) Close() error {
 	d.mu.Lock()
-	conn := d.conn
-	d.conn, d.closed, d.links = nil, true, nil
+	links := d.links
+	d.links, d.closed = nil, true
 	d.mu.Unlock()
-	if conn != nil {
-		conn.Close()
+	for l := range links {
+		l.conn.Close()
 	}
 	if d.server != nil {
 		d.server.stop()
@@ -173,44 +143,57 @@ func (d *driver) Close() error {
 	return nil
 }
 
-// link carries the requests to one service. Its inbox is a subject that nobody can guess.
+// link carries the requests to one service. Its inbox is a subject that cannot be guessed.
 type link struct {
 	driver  *driver
+	service string
 	conn    *nats.Conn
 	subject string
 	inbox   string // with the dot at its end
-	sub     *nats.Subscription
 	receive func(broker.Delivery)
 }
 
 // Open implements broker.Driver.
 func (d *driver) Open(ctx context.Context, q broker.Queues, receive func(broker.Delivery)) (broker.Link, error) {
-	conn, err := d.connection()
+	l := &link{driver: d, service: q.Service, subject: q.Request.Subject(), inbox: nats.NewInbox() + ".", receive: receive}
+	conn, err := d.connect(l)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{driver: d, conn: conn, subject: q.Request.Subject(), inbox: nats.NewInbox() + ".", receive: receive}
-	if l.sub, err = conn.Subscribe(l.inbox+"*", l.deliver); err != nil {
+	l.conn = conn
+	if err := d.subscribe(ctx, l); err != nil {
+		conn.Close()
 		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	if err := conn.FlushWithContext(ctx); err != nil {
-		_ = l.sub.Unsubscribe() // the subscription is of no use any more
-		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
-	}
-	return l, d.add(l)
+	return l, nil
 }
 
-// add remembers a link, unless the driver was closed meanwhile.
-func (d *driver) add(l *link) error {
+// subscribe subscribes a link to its inbox and remembers the link.
+func (d *driver) subscribe(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, err := l.conn.Subscribe(l.inbox+"*", l.deliver); err != nil {
+		return err
+	}
+	if err := l.conn.FlushWithContext(ctx); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return broker.ErrUnavailable
+		return nats.ErrConnectionClosed
 	}
 	d.links[l] = true
 	return nil
+}
+
+// disconnected reports that responses may be lost.
+func (l *link) disconnected(conn *nats.Conn, err error) {
+	if conn.IsClosed() {
+		return
+	}
+	l.driver.config.Log.Warn("lost the connection to the broker; connecting again", "broker", l.driver.config.Name, "service", l.service, "error", err)
+	l.receive(broker.Delivery{Err: broker.ErrUnavailable})
 }
 
 // Send implements broker.Link.
@@ -250,8 +233,6 @@ func (l *link) Close() error {
 	l.driver.mu.Lock()
 	delete(l.driver.links, l)
 	l.driver.mu.Unlock()
-	if err := l.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrBadSubscription) {
-		return fmt.Errorf("close the link to %s: %w", l.subject, err)
-	}
+	l.conn.Close()
 	return nil
 }

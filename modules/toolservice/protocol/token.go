@@ -18,7 +18,7 @@ type Token struct {
 	Organization string    `json:"org"`            // id of the organization
 	Caller       string    `json:"sub"`            // an external caller, or "operator"
 	Agent        string    `json:"agent,omitzero"` // id of the agent that calls, if one does
-	Role         string    `json:"role,omitzero"`  // of the agent or the caller
+	Role         string    `json:"role,omitzero"`  // its name, of the agent or the caller
 	Tool         string    `json:"tool"`           // name of the tool
 	CallID       string    `json:"call"`           // the same for every repetition of one call
 	Digest       string    `json:"args"`           // SHA-256 of the argument text as sent, in hex
