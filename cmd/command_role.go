@@ -36,7 +36,7 @@ of the process that serves the data directory.`,
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
 	}, newRoleListCommand(c), newRoleShowCommand(c), newRoleCreateCommand(c), newRoleUpdateCommand(c), newRoleDeleteCommand(c),
-		newRoleSuspendCommand(c), newRoleResumeCommand(c))
+		newRoleLintCommand(c), newRoleSuspendCommand(c), newRoleResumeCommand(c))
 }
 
 func newRoleListCommand(c *common) *cobra.Command {

@@ -139,6 +139,13 @@ func (a *api) roleRoutes() []route {
 			params: []parameter{dryRunQuery, ifMatch}, scopes: operators, body: wire.RoleRequest{}, answer: wire.RoleChange{},
 			errors: slices.Concat(unknown, invalid), serve: jsonEndpoint(a.updateRole),
 		}, {
+			method: "GET", path: "/api/v1/roles/{id}/lint", id: "lintRole", summary: "Recommend the smallest groups that would have allowed what the record shows",
+			params: []parameter{
+				{name: "from", about: "reads events from this time: RFC 3339, or a duration before now such as 720h"},
+				{name: "to", about: "reads events before this time"},
+			},
+			scopes: operators, answer: wire.RoleLint{}, errors: slices.Concat(unknown, []errcode.Code{errcode.InvalidRole}), serve: a.listEndpoint(a.lintRole),
+		}, {
 			method: "POST", path: "/api/v1/roles/{id}/suspend", id: "suspendRole", summary: "Stop the agents and callers of a role",
 			scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.suspendRole),
 		}, {

@@ -549,6 +549,16 @@ func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
 // that they create is free of them.
 func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
 
+// Bound returns a set of r, its Use or its Grant, with the owners and the server that it is
+// restricted to.
+func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.BoundSet {
+	b := toolgroups.BoundSet{Set: set, Owners: r.GroupOwners}
+	if r.Server != "" {
+		b.Only = toolgroups.ServerOwner(r.Server)
+	}
+	return b
+}
+
 // limit returns the constraint of a set of r. A deleted or suspended role allows nothing. It
 // stays tool-gated if it was, so that this does not free the agents that it limits.
 func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
@@ -558,12 +568,9 @@ func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Suspended() {
 		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
 	}
-	c := constraint{
-		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
-		Hosts:    r.hosts(), gating: r.ToolGated, reason: reason, role: r,
-	}
+	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r}
 	if r.Server != "" {
-		c.Only, c.serverReason = toolgroups.ServerOwner(r.Server), "the server "+r.Server+" of role "+r.Name
+		c.serverReason = "the server " + r.Server + " of role " + r.Name
 	}
 	return c
 }

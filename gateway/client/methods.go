@@ -55,6 +55,24 @@ func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleC
 	return doJSON[RoleChange](ctx, c, request{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
+// LintRole compares what a role holds with what the record shows as used, in events from one
+// time to before another ("" is no bound; see wire.ParseTime), and recommends the smallest
+// groups that would have allowed the same.
+func (c *Client) LintRole(ctx context.Context, ref, from, to string) (RoleLint, error) {
+	return doJSON[RoleLint](ctx, c, request{method: http.MethodGet, path: apiPath("roles", ref, "lint"), query: spanParams(from, to)})
+}
+
+// spanParams returns the query parameters of a span of time.
+func spanParams(from, to string) url.Values {
+	params := url.Values{}
+	for name, value := range map[string]string{"from": from, "to": to} {
+		if value != "" {
+			params.Set(name, value)
+		}
+	}
+	return params
+}
+
 // SuspendRole stops the agents and callers of a role and returns the effects.
 func (c *Client) SuspendRole(ctx context.Context, ref string) (RoleChange, error) {
 	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "suspend")})
@@ -242,11 +260,9 @@ func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
 // ShowUsage counts calls, tokens and costs in the record: grouped by some of caller, role, server
 // and tool, in events from one time to before another ("" is no bound; see wire.ParseTime).
 func (c *Client) ShowUsage(ctx context.Context, by []string, from, to string) (UsageReport, error) {
-	params := url.Values{}
-	for name, value := range map[string]string{"by": strings.Join(by, ","), "from": from, "to": to} {
-		if value != "" {
-			params.Set(name, value)
-		}
+	params := spanParams(from, to)
+	if len(by) > 0 {
+		params.Set("by", strings.Join(by, ","))
 	}
 	return doJSON[UsageReport](ctx, c, request{method: http.MethodGet, path: apiPath("usage"), query: params})
 }

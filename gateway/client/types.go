@@ -21,6 +21,10 @@ type (
 	Role            = wire.Role            // a role's record
 	BoundingRole    = wire.BoundingRole    // the role that bounds the tasks of callers in another
 	RoleChange      = wire.RoleChange      // a changed role and the effect on its agents
+	RoleLint        = wire.RoleLint        // what a role holds, what was used, and what would be enough
+	LintSet         = wire.LintSet         // what a role uses, or what it may grant
+	LintGroup       = wire.LintGroup       // a group that a role holds, or that would be enough
+	LintTool        = wire.LintTool        // a tool that was called
 	Agent           = wire.Agent           // an agent as listed
 	AgentDetail     = wire.AgentDetail     // an agent with its task brief and tools
 	SentMessage     = wire.SentMessage     // the record of a sent message

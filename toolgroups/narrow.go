@@ -1,0 +1,254 @@
+package toolgroups
+
+import (
+	"slices"
+)
+
+// Needs is what a narrower set must still contain. What the wider set does not contain, whether
+// its groups with hours are open or not, is not needed.
+type Needs struct {
+	Tools  []*ToolHandle // under exactly these names
+	Limits []*ToolHandle // under whatever names: the set is a limit
+	Groups []GroupID     // see MissingFrom; "*" needs AllGroups
+}
+
+// Narrowing is a set of groups that contains no more than another.
+type Narrowing struct {
+	Set   GroupSet // in the order of the other set, each group followed by its descendants; those with hours and those that are away last
+	Tools int      // tools in Set while all groups with hours are open
+
+	// Exact reports that no other choice of these groups meets the needs with fewer tools, or
+	// with as many tools and fewer groups. It is false if the search was too long.
+	Exact bool
+}
+
+// NarrowSet chooses groups that b contains, and that meet the needs. It never chooses a group
+// that gives a tool at a time when b does not: a group below one with hours is no choice
+// unless b also contains it without these hours. A group with hours replaces none that is
+// always open. A tool that b has in hours only keeps all groups with hours that give it.
+//
+// Groups of b that are not registered are chosen if Groups has them. They are never chosen if
+// their id belongs to another owner now: a role that is written again would be bound to that.
+func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
+	if b.Set.all && slices.Contains(n.Groups, "*") {
+		return Narrowing{Set: AllGroups(), Tools: len(s.handles(b)), Exact: true}
+	}
+	x := newNarrowing(s, b, n)
+	chosen, exact := smallestCover(x.covers, len(x.needs))
+	slices.Sort(chosen)
+	ids, tools := make([]GroupID, len(chosen)), newBits(s.width)
+	for i, c := range chosen {
+		ids[i] = x.candidates[c].id
+		tools.addAll(x.covers[c].cost)
+	}
+	return Narrowing{Set: SetOf(ids...), Tools: tools.count(), Exact: exact}
+}
+
+// ToolsWhenOpen returns the tools of a group and of its descendants, each once, as they are
+// while all groups with hours are open. It returns nil for an unknown id.
+func (s *Snapshot) ToolsWhenOpen(id GroupID) []*ToolHandle {
+	g, ok := s.group(id)
+	if !ok {
+		return nil
+	}
+	return s.membersWhenOpen(g)
+}
+
+func (s *Snapshot) membersWhenOpen(g *group) (list []*ToolHandle) {
+	seen := newBits(s.width)
+	for _, one := range s.below(g) {
+		list = appendNew(list, seen, s.ownMembers(one.switched(true)))
+	}
+	return list
+}
+
+// below returns a group and its descendants, whether they are closed or not.
+func (s *Snapshot) below(g *group) []*group {
+	list := []*group{g}
+	for i := 0; i < len(list); i++ {
+		for _, id := range list[i].Children {
+			if child, ok := s.groups.get(string(id)); ok && list[i].isParentOf(child) && !slices.Contains(list, child) {
+				list = append(list, child)
+			}
+		}
+	}
+	return list
+}
+
+// candidate is a group that a narrower set may have.
+type candidate struct {
+	id    GroupID
+	open  map[*ToolHandle]bool // tools that it gives at all times
+	timed []*group             // the groups with hours through which it gives tools
+}
+
+// need is one thing that a narrower set must contain: a tool, a group with hours through
+// which the wider set has a tool, or a group.
+type need struct {
+	tool  *ToolHandle
+	exact bool // under the name of tool
+	timed *group
+	id    GroupID
+}
+
+// narrowing is the choice of groups of a set.
+type narrowing struct {
+	snapshot   *Snapshot
+	set        BoundSet
+	candidates []candidate
+	needs      []need
+	covers     []cover // of candidates
+}
+
+func newNarrowing(s *Snapshot, b BoundSet, n Needs) *narrowing {
+	x := &narrowing{snapshot: s, set: b}
+	open, timed := s.reach(x.held(n.Groups)...)
+	for _, g := range slices.Concat(open, timed) {
+		x.candidates = append(x.candidates, x.candidate(g))
+	}
+	x.addAway(n.Groups)
+	for _, h := range n.Tools {
+		x.addTool(need{tool: h, exact: true}, open, timed)
+	}
+	for _, h := range n.Limits {
+		x.addTool(need{tool: h}, open, timed)
+	}
+	for _, id := range n.Groups {
+		x.addNeed(need{id: id})
+	}
+	for _, c := range x.candidates {
+		x.covers = append(x.covers, x.cover(c))
+	}
+	return x
+}
+
+// held returns the registered groups that the set names. The set of all groups also has the
+// groups server/api that are needed.
+func (x *narrowing) held(needed []GroupID) (list []*group) {
+	s := x.snapshot
+	ids := x.set.Set.ids
+	if x.set.Set.all {
+		list, ids = s.orderedGroups(), needed
+	}
+	for _, id := range ids {
+		g, ok := s.group(id)
+		if ok && (x.set.Set.all || g.Owner == x.set.Owners[id]) && !slices.ContainsFunc(list, func(have *group) bool { return have.ID == id }) {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// addAway adds the needed groups of the set that are not registered.
+func (x *narrowing) addAway(needed []GroupID) {
+	for _, id := range x.set.Set.ids {
+		_, registered := x.snapshot.group(id)
+		known := x.snapshot.KnownOwner(id)
+		if !registered && (known == "" || known == x.set.Owners[id]) && slices.Contains(needed, id) {
+			x.candidates = append(x.candidates, candidate{id: id})
+		}
+	}
+}
+
+// reach returns the groups that a list has at all times, each followed by its descendants,
+// and the groups with hours through which it has others.
+func (s *Snapshot) reach(list ...*group) (open, timed []*group) {
+	seen := map[GroupID]bool{}
+	var add func(*group)
+	add = func(g *group) {
+		if seen[g.ID] {
+			return
+		}
+		seen[g.ID] = true
+		if g.hours != nil {
+			timed = append(timed, g)
+			return
+		}
+		open = append(open, g)
+		for _, id := range g.Children {
+			if child, ok := s.groups.get(string(id)); ok && g.isParentOf(child) {
+				add(child)
+			}
+		}
+	}
+	for _, g := range list {
+		add(g)
+	}
+	return open, timed
+}
+
+func (x *narrowing) candidate(g *group) candidate {
+	c := candidate{id: g.ID, open: map[*ToolHandle]bool{}}
+	open, timed := x.snapshot.reach(g)
+	for _, one := range open {
+		for _, h := range x.snapshot.ownMembers(one) {
+			if x.set.admits(h) {
+				c.open[h] = true
+			}
+		}
+	}
+	c.timed = timed
+	return c
+}
+
+// addTool adds the need of a tool: through groups that are always open, else through each
+// group with hours that gives it.
+func (x *narrowing) addTool(n need, open, timed []*group) {
+	if !x.set.admits(n.tool) {
+		return
+	}
+	if slices.ContainsFunc(open, func(g *group) bool { return slices.ContainsFunc(x.snapshot.ownMembers(g), n.means) }) {
+		x.addNeed(n)
+		return
+	}
+	for _, g := range timed {
+		if slices.ContainsFunc(x.snapshot.membersWhenOpen(g), n.means) {
+			x.addNeed(need{timed: g})
+		}
+	}
+}
+
+// addNeed adds a need, once, if a candidate meets it.
+func (x *narrowing) addNeed(n need) {
+	met := slices.ContainsFunc(x.candidates, func(c candidate) bool { return x.meets(c, n) })
+	if met && !slices.Contains(x.needs, n) {
+		x.needs = append(x.needs, n)
+	}
+}
+
+// means reports whether a tool is the one that is needed.
+func (n need) means(h *ToolHandle) bool { return h == n.tool || !n.exact && h.isSameTool(n.tool) }
+
+// meets reports whether a candidate meets a need.
+func (x *narrowing) meets(c candidate, n need) bool {
+	switch {
+	case n.timed != nil:
+		return slices.Contains(c.timed, n.timed)
+	case n.tool == nil:
+		return c.id == n.id || slices.Contains(x.snapshot.ancestors(n.id), c.id)
+	case n.exact:
+		return c.open[n.tool]
+	}
+	return c.open[n.tool] || c.open[n.tool.original] || c.open[n.tool.api]
+}
+
+// cover returns what a candidate meets and what it costs: all tools that it ever gives.
+func (x *narrowing) cover(c candidate) cover {
+	v := cover{needs: newBits(uint32(len(x.needs))), cost: newBits(x.snapshot.width)}
+	for i, n := range x.needs {
+		if x.meets(c, n) {
+			v.needs.add(uint32(i))
+		}
+	}
+	for h := range c.open {
+		v.cost.addTool(h)
+	}
+	for _, g := range c.timed {
+		for _, h := range x.snapshot.membersWhenOpen(g) {
+			if x.set.admits(h) {
+				v.cost.addTool(h)
+			}
+		}
+	}
+	return v
+}
