@@ -22,7 +22,8 @@ type Narrowing struct {
 	Exact bool
 }
 
-// NarrowSet chooses groups that b contains, and that meet the needs. It never chooses a group
+// NarrowSet chooses groups that b contains, and that meet the needs. AllGroups contains a group
+// server/api for this if it is needed. It never chooses a group
 // that gives a tool at a time when b does not: a group below one with hours is no choice
 // unless b also contains it without these hours. A group with hours replaces none that is
 // always open. A tool that b has in hours only keeps all groups with hours that give it.
