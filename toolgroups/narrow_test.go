@@ -278,12 +278,7 @@ func TestNarrowSet_Cases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.Update(func(tx *toolgroups.Tx) error {
-		tx.DeclareGroups(map[toolgroups.GroupID]toolgroups.GroupOwner{"away": "server", "taken": "other"})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	declare(t, m, map[toolgroups.GroupID]toolgroups.GroupOwner{"away": "server", "taken": "other"})
 	s := m.CurrentSnapshot()
 	server := bind(m, "disk", "reading")
 	server.Only = "other"
