@@ -10,13 +10,16 @@ import (
 // calls of a tool that depended on the set.
 func lintSet(s *toolgroups.Snapshot, b toolgroups.BoundSet, needs toolgroups.Needs, calls func(tool string) int) SetLint {
 	narrow := s.NarrowSet(b, needs)
-	out := SetLint{Held: b.Set, Kept: narrow.Set, KeptTools: narrow.Tools, Exact: narrow.Exact}
-	held, counted := b.Set.GroupIDs(), map[string]bool{}
+	held, all := b.Set.GroupIDs(), heldTools(s, b)
+	if !b.Set.IsAll() && narrow.Tools == all && len(narrow.Set.GroupIDs()) >= len(held) {
+		narrow.Set = b.Set // another choice is not better
+	}
+	out := SetLint{Held: b.Set, Kept: narrow.Set, HeldTools: all, KeptTools: narrow.Tools, Exact: narrow.Exact}
 	if b.Set.IsAll() {
 		held = s.GroupIDs()
 	}
 	for _, id := range appendNewIDs(held, narrow.Set.GroupIDs()) {
-		g := lintGroup(s, b, id, calls, counted)
+		g := lintGroup(s, b, id, calls)
 		g.Kept = narrow.Set.Has(id)
 		if b.Set.IsAll() && g.Used == 0 && !slices.Contains(narrow.Set.GroupIDs(), id) {
 			out.Unused++
@@ -24,13 +27,12 @@ func lintSet(s *toolgroups.Snapshot, b toolgroups.BoundSet, needs toolgroups.Nee
 		}
 		out.Groups = append(out.Groups, g)
 	}
-	out.HeldTools = len(counted)
 	out.addFallbacks(s)
 	return out
 }
 
-// lintGroup describes a group, and adds its tools to those that are counted.
-func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.GroupID, calls func(tool string) int, counted map[string]bool) GroupLint {
+// lintGroup describes a group.
+func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.GroupID, calls func(tool string) int) GroupLint {
 	g := GroupLint{ID: id, Held: b.Set.Has(id)}
 	owner := s.GroupOwner(id)
 	if g.Away = owner == "" || g.Held && !b.Set.IsAll() && owner != b.Owners[id]; g.Away {
@@ -43,13 +45,31 @@ func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.Grou
 			continue
 		}
 		g.Tools++
-		counted[ownName(h)] = true
 		n := calls(h.Definition.Name) + calls(h.OtherName())
 		if g.Calls += n; n > 0 {
 			g.Used++
 		}
 	}
 	return g
+}
+
+// heldTools counts the tools of a set while all groups with hours are open, each once.
+func heldTools(s *toolgroups.Snapshot, b toolgroups.BoundSet) int {
+	ids, seen := b.Set.GroupIDs(), map[string]bool{}
+	if b.Set.IsAll() {
+		ids = s.GroupIDs()
+	}
+	for _, id := range ids {
+		if owner := s.GroupOwner(id); !b.Set.IsAll() && owner != b.Owners[id] {
+			continue
+		}
+		for _, h := range s.ToolsWhenOpen(id) {
+			if b.Only == "" || h.Owner == b.Only {
+				seen[ownName(h)] = true
+			}
+		}
+	}
+	return len(seen)
 }
 
 // ownName returns the name under which a tool is registered.
