@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -195,7 +196,16 @@ func lintChange(l client.RoleLint) string {
 	if l.CreatedBy == org.CreatorConfig {
 		return fmt.Sprintf("In the file of the role:\n\n  toolGroups: %s\n  grant: %s\n", yamlSet(use), yamlSet(grant))
 	}
-	return fmt.Sprintf("  rolecall role update %s --revision %d %s %s\n", textutil.Sanitize(string(l.RoleID)), l.Revision, setFlag("use", use), setFlag("grant", grant))
+	text := fmt.Sprintf("  rolecall role update %s --revision %d %s %s", textutil.Sanitize(string(l.RoleID)), l.Revision, setFlag("use", use), setFlag("grant", grant))
+	if keepsAway(l.ToolGroups) || keepsAway(l.Grant) {
+		text += " --allow-unknown"
+	}
+	return text + "\n"
+}
+
+// keepsAway reports whether a set should keep a group that is not registered.
+func keepsAway(set client.LintSet) bool {
+	return slices.ContainsFunc(set.Groups, func(g client.LintGroup) bool { return g.Kept && g.Away })
 }
 
 // setFlag returns the flag of role update for a set.
