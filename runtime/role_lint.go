@@ -98,6 +98,9 @@ func (rt *Runtime) LintRole(ctx context.Context, q LintQuery) (RoleLint, error) 
 	if !ok || role.Status != org.Active {
 		return RoleLint{}, errcode.New(errcode.RoleNotFound, "lint role %.200q: there is no such role", q.Role)
 	}
+	if err := rt.Flush(); err != nil { // calls of external callers that wait for a shared commit
+		return RoleLint{}, err
+	}
 	after, from, err := rt.lintStart(ctx, q.From)
 	if err != nil {
 		return RoleLint{}, err
