@@ -292,12 +292,14 @@ func (l *linter) callsOf(name string) LintedTool {
 }
 
 // addNeeds adds what a tool that was called needs. One that is not registered needs its group
-// while that has no tools: its server may be away.
+// while that has no tools: its server may be away. The group may be below any held one that is
+// away, unless it is held itself.
 func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 	h, ok := s.LookupTool(t.Name)
 	if !ok {
 		if len(s.ToolsWhenOpen(t.Group)) == 0 {
 			l.needGroups(t.share, t.Group)
+			l.needAway(s, t)
 		}
 		return
 	}
@@ -309,6 +311,20 @@ func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 	}
 	if t.share.Grant {
 		l.grant.Limits = append(l.grant.Limits, h)
+	}
+}
+
+// needAway adds the groups of the role that are not registered, if the group of a tool is below
+// one that is held.
+func (l *linter) needAway(s *toolgroups.Snapshot, t *LintedTool) {
+	for _, held := range []struct {
+		toolgroups.GroupSet
+		share org.RoleShare
+	}{{l.out.Role.Use, org.RoleShare{UseLimit: t.share.Use || t.share.UseLimit}}, {l.out.Role.Grant, org.RoleShare{Grant: t.share.Grant}}} {
+		ids := slices.DeleteFunc(held.GroupIDs(), func(id toolgroups.GroupID) bool { return s.GroupOwner(id) != "" })
+		if !held.Has(t.Group) {
+			l.needGroups(held.share, ids...)
+		}
 	}
 }
 
