@@ -569,7 +569,7 @@ func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
 	}
 	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r}
-	if r.Server != "" {
+	if c.Only != "" {
 		c.serverReason = "the server " + r.Server + " of role " + r.Name
 	}
 	return c
