@@ -21,12 +21,15 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -433,6 +436,85 @@ func TestNetworks_GroupsAreBound(t *testing.T) {
 		a, err := f.Runtime.InvokeTool(t.Context(), by, "tool_red", nil)
 		if err != nil || a.Code() != want {
 			t.Errorf("%s: %v %v", limit, a.Code(), err)
+		}
+	}
+}
+
+// addDesk registers the group ring_tools with the tool ring, and above it the group office with
+// hours, closed. It returns the role clerk with the group ring_tools, and opens and closes office.
+func addDesk(t *testing.T, f *gatewaytest.Fixture, agent string) (role org.Role, switchTo func(open bool)) {
+	t.Helper()
+	f.AddTool(t, "phones", "ring")
+	m := f.Runtime.GroupManager()
+	owner, err := grouptest.ClaimOwner(m, toolgroups.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []toolgroups.Group{
+		{ID: "ring_tools", Refs: []string{"ring"}},
+		{ID: "office", Children: []toolgroups.GroupID{"ring_tools"}, Hours: officeHours{}},
+	} {
+		if _, err := owner.RegisterGroup(g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	role = gatewaytest.GetJSON[client.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["ring_tools"],"agent":`+agent+`}`).Role
+	return role, func(open bool) {
+		t.Helper()
+		if err := m.Update(func(tx *toolgroups.Tx) error { return tx.SwitchGroup(owner, "office", open) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A role has a child of the group that its network has. While the hours of the group close it,
+// neither the caller nor its tasks may call what the child has, whenever they began.
+func TestNetworks_ClosedParentLimitsTasks(t *testing.T) {
+	f := newFixture(t, gatewaytest.ModelFunc(echoTools))
+	role, switchTo := addDesk(t, f, `{}`)
+	token, known := gatewaytest.NewToken("ci", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
+	n := newNetworkFixture(t, f, known)
+	n.limit(t, map[string]toolgroups.GroupSet{"10.0.0.0/8": toolgroups.SetOf("office")})
+	var tasks []org.Task
+	for _, open := range []bool{false, true, false} {
+		switchTo(open)
+		w := n.from(t, "10.1.1.1", token, "POST /api/tool/ring/invoke", "{}", nil)
+		if (w.Code == http.StatusOK) != open {
+			t.Errorf("open %t: a call: %d %s", open, w.Code, w.Body)
+		}
+		w = n.from(t, "10.1.1.1", token, "POST /api/v1/agent", `{"question":"q","group":["*"]}`, http.Header{"Accept": {"application/json"}})
+		if got := gjson.Get(w.Body.String(), "answer").Str; w.Code != http.StatusOK || (got == "ring") != open {
+			t.Errorf("open %t: the agent has %q: %d %s", open, got, w.Code, w.Body)
+		}
+		tasks = f.Runtime.Org().ListTasks()
+		for _, task := range tasks {
+			ref, _ := f.Runtime.Org().ResolveView(identity.ByAgent(task.Top))
+			if got := ref.CurrentView().ToolNames(); slices.Contains(got, "ring") != open {
+				t.Errorf("open %t: the agent of a task has %v", open, got)
+			}
+		}
+	}
+	if len(tasks) != 3 {
+		t.Errorf("%d tasks", len(tasks))
+	}
+}
+
+// The same holds for the default groups of the requests to a role.
+func TestAskAgent_ClosedDefaultGroup(t *testing.T) {
+	f := newFixture(t, gatewaytest.ModelFunc(echoTools))
+	role, switchTo := addDesk(t, f, `{"defaultGroups":["office"]}`)
+	caller := f.WithCaller(t, role.ID)
+	for _, open := range []bool{true, false} {
+		switchTo(open)
+		_, text := caller.SendText(t, "POST /api/v1/agent", `{"question":"q"}`)
+		if !open && strings.Contains(text, `"answer":"ring"`) {
+			t.Errorf("closed: %s", text)
+		}
+	}
+	for _, task := range f.Runtime.Org().ListTasks() {
+		ref, _ := f.Runtime.Org().ResolveView(identity.ByAgent(task.Top))
+		if got := ref.CurrentView().ToolNames(); len(got) > 0 {
+			t.Errorf("closed: the agent of a task has %v", got)
 		}
 	}
 }

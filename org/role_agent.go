@@ -109,18 +109,22 @@ func (o *Org) checkAsks(s TaskSpec) error {
 }
 
 // askedGroups returns what restricts a request to an agent that names no groups: the default
-// of the role that it asks, without what the sender may not use or does not know.
+// of the role that it asks, without what the sender may not use or does not know. A group that the
+// default has only through a group with hours is left out: the task would keep it when those end.
 func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
 	role, err := o.findActive(s.Caller, s.Role)
 	if err != nil {
 		return toolgroups.GroupSet{}, err
 	}
-	set := o.registry().IntersectSets(o.bind(role.Agent.groups()), o.bind(ceiling))
+	byDefault := o.bind(role.Agent.groups())
+	set := o.registry().IntersectSets(byDefault, o.bind(ceiling))
 	if set.IsAll() {
 		return set, nil
 	}
 	unknown := o.unknownTo(m, set)
-	return toolgroups.SetOf(slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool { return slices.Contains(unknown, id) })...), nil
+	return withoutGroups(set, func(id toolgroups.GroupID) bool {
+		return slices.Contains(unknown, id) || !o.registry().CoversAlways(byDefault, id)
+	}), nil
 }
 
 // DefaultGroups returns the groups of a request that names none, not limited to what its

@@ -41,7 +41,7 @@ const (
 func (s TaskStatus) Ended() bool { return s == Done || s == Failed || s == Cancelled }
 
 // Task is an assignment that a caller has given to the organization. Its agents are
-// limited by Ceiling, Groups and CallerRole. Zero values of Ceiling and Groups allow
+// limited by Ceiling, Groups, Network and CallerRole. Zero values of Ceiling and Groups allow
 // nothing.
 type Task struct {
 	ID            identity.TaskID      `json:"id"`
@@ -80,6 +80,7 @@ type Task struct {
 	Deadline      time.Time            `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
 	Request       string               `json:"request,omitempty"` // digest of what its caller asked for; only with a key
 	Trigger       *TaskTrigger         `json:"trigger,omitempty"` // the trigger that started it; nil for none
+	Network       *toolgroups.BoundSet `json:"network,omitempty"` // limit of the network from which it was started; nil for none
 }
 
 // TaskError is the reason why a task failed.
@@ -234,6 +235,9 @@ func (t *Task) bounds() []constraint {
 	if !t.Groups.IsAll() {
 		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to", kind: LimitTaskGroups})
 	}
+	if t.Network != nil {
+		list = append(list, networkLimit(*t.Network))
+	}
 	for _, rule := range t.Hosts {
 		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach", kind: LimitHosts})
 	}
@@ -318,7 +322,7 @@ func checkTaskSpec(s *TaskSpec) error {
 	return nil
 }
 
-// setTaskBounds sets the limits of a task: Ceiling, Groups and Hosts.
+// setTaskBounds sets the limits of a task: Ceiling, Groups, Network and Hosts.
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	m, err := o.taskGrantor(s.Caller)
 	if err == nil && s.Ask {
@@ -333,6 +337,9 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 		return err
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
+	for _, limit := range within(s.Caller) { // Ceiling has ids only: groups above them may have hours
+		task.Network = &limit.BoundSet
+	}
 	if role, ok := o.roles[s.Caller.Role]; ok && s.Caller.Kind == identity.Caller {
 		task.As = role.Tasks.As
 	}

@@ -2,6 +2,7 @@ package org
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -29,12 +30,16 @@ func within(p identity.Principal) []constraint {
 	if p.Within == "" {
 		return nil
 	}
-	limit := constraint{Hosts: hosts.AnyHost(), reason: "the groups of the network that the request comes from", kind: LimitNetwork}
 	var bound toolgroups.BoundSet
-	if json.Unmarshal([]byte(p.Within), &bound) == nil && !bound.Set.IsAll() {
-		limit.BoundSet = bound
+	if json.Unmarshal([]byte(p.Within), &bound) != nil || bound.Set.IsAll() {
+		bound = toolgroups.BoundSet{}
 	}
-	return []constraint{limit}
+	return []constraint{networkLimit(bound)}
+}
+
+// networkLimit returns the limit to the groups of a network.
+func networkLimit(bound toolgroups.BoundSet) constraint {
+	return constraint{BoundSet: bound, Hosts: hosts.AnyHost(), reason: "the groups of the network that the request comes from", kind: LimitNetwork}
 }
 
 // CallerHasGroup reports whether the role of a caller uses a group (RoleHasGroup), and the
@@ -71,6 +76,9 @@ func checkWithin(p identity.Principal) error {
 // started elsewhere may have more.
 func checkTaskWithin(p identity.Principal, t *Task) error {
 	for _, limit := range within(p) {
+		if n := t.Network; n != nil && limit.Set.Equal(n.Set) && maps.Equal(limit.Owners, n.Owners) {
+			continue
+		}
 		same := limit.Set.Covers(t.Ceiling.Set)
 		for id, owner := range t.Ceiling.Owners {
 			same = same && limit.Owners[id] == owner

@@ -51,13 +51,19 @@ func (g *group) isParentOf(child *group) bool {
 // ancestors returns the groups above a registered group, the nearest first. It returns nil
 // for an unknown id.
 func (s *Snapshot) ancestors(id GroupID) (ids []GroupID) {
+	return s.ancestorsAmong(id, func(*group) bool { return true })
+}
+
+// ancestorsAmong returns the groups above a registered group that are reached through groups
+// that among accepts, and are accepted.
+func (s *Snapshot) ancestorsAmong(id GroupID, among func(*group) bool) (ids []GroupID) {
 	if len(s.above[id]) == 0 {
 		return nil
 	}
 	for next := []GroupID{id}; len(next) > 0; next = next[1:] {
 		child, ok := s.groups.get(string(next[0]))
 		for _, parent := range s.above[next[0]] {
-			if ok && parent.isParentOf(child) && !slices.Contains(ids, parent.ID) {
+			if ok && parent.isParentOf(child) && among(parent) && !slices.Contains(ids, parent.ID) {
 				ids, next = append(ids, parent.ID), append(next, parent.ID)
 			}
 		}
@@ -66,10 +72,20 @@ func (s *Snapshot) ancestors(id GroupID) (ids []GroupID) {
 }
 
 // isBelow reports whether b contains an ancestor of a group.
-func (s *Snapshot) isBelow(id GroupID, b BoundSet) bool {
-	return slices.ContainsFunc(s.ancestors(id), func(above GroupID) bool {
-		return b.Set.Has(above) && b.Owners[above] == s.GroupOwner(above)
+func (s *Snapshot) isBelow(id GroupID, b BoundSet) bool { return s.hasOneOf(b, s.ancestors(id)) }
+
+// hasOneOf reports whether b lists one of some groups, with the owner that it has.
+func (s *Snapshot) hasOneOf(b BoundSet, ids []GroupID) bool {
+	return slices.ContainsFunc(ids, func(id GroupID) bool {
+		return b.Set.Has(id) && b.Owners[id] == s.GroupOwner(id)
 	})
+}
+
+// CoversAlways reports whether b lists a group or, through groups without hours, one above it.
+// Hours of other groups then do not close the group for b. Like MissingFrom it compares ids.
+func (s *Snapshot) CoversAlways(b BoundSet, id GroupID) bool {
+	alwaysOpen := func(g *group) bool { return g.hours == nil }
+	return b.Set.Has(id) || s.hasOneOf(b, s.ancestorsAmong(id, alwaysOpen))
 }
 
 // MissingFrom returns the ids of set that are neither in b nor descendants of a group in b.
@@ -81,7 +97,8 @@ func (s *Snapshot) MissingFrom(b BoundSet, set GroupSet) []GroupID {
 
 // IntersectSets returns the ids of each set that the other contains, or that are below one
 // of its groups: first those of a, then those of b. The intersection with AllGroups is the
-// other set.
+// other set. It compares ids and knows no hours: what is recorded of it must not replace a set
+// whose groups have hours, see CoversAlways.
 func (s *Snapshot) IntersectSets(a, b BoundSet) GroupSet {
 	common := a.Set.Intersect(b.Set)
 	if a.Set.all || b.Set.all {

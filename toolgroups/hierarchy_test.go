@@ -279,3 +279,25 @@ func TestChildren_SharedToolIsListedOnce(t *testing.T) {
 	info, _ := f.CurrentSnapshot().LookupGroup("desk")
 	checkTools(t, "desk", info.Tools, "read", "write")
 }
+
+// A set contains a group at all hours if it lists the group, or one above it and no group
+// between them has hours.
+func TestCoversAlways(t *testing.T) {
+	f := newHourFixture(t)
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "desk", Children: groupIDs{"reading"}, Hours: changeAt, Open: true}))
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "house", Children: groupIDs{"desk", "shelf"}}))
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "shelf", Refs: []string{"write"}}))
+	s := f.CurrentSnapshot()
+	for _, c := range []struct {
+		set  string
+		id   toolgroups.GroupID
+		want bool
+	}{
+		{"reading", "reading", true}, {"desk", "reading", false}, {"house", "reading", false}, {"house", "shelf", true},
+		{"house", "desk", true}, {"shelf", "house", false}, {"desk", "shelf", false}, {"house", "none", false},
+	} {
+		if got := s.CoversAlways(s.BindSet(toolgroups.SetOfNames(c.set)), c.id); got != c.want {
+			t.Errorf("%s and %s: %t", c.set, c.id, got)
+		}
+	}
+}

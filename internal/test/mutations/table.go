@@ -93,7 +93,7 @@ var mutations = []mutation{
 	},
 	{
 		"a group covers the children of a group that has another owner now", "toolgroups/hierarchy.go",
-		`return b.Set.Has(above) && b.Owners[above] == s.GroupOwner(above)`, `return b.Set.Has(above)`,
+		`return b.Set.Has(id) && b.Owners[id] == s.GroupOwner(id)`, `return b.Set.Has(id)`,
 		"./toolgroups TestChildren_OfAnotherOwner",
 	},
 	{
@@ -536,8 +536,18 @@ var mutations = []mutation{
 	},
 	{
 		"default groups exceed what the caller may use", "org/role_agent.go",
-		`o.registry().IntersectSets(o.bind(role.Agent.groups()), o.bind(ceiling))`, `role.Agent.groups()`,
+		`o.registry().IntersectSets(byDefault, o.bind(ceiling))`, `role.Agent.groups()`,
 		"./org TestAsk_DefaultGroupsOfOther",
+	},
+	{
+		"default groups outlast the hours of a group above them", "org/role_agent.go",
+		`!o.registry().CoversAlways(byDefault, id)`, `id == "*"`,
+		"./gateway TestAskAgent_ClosedDefaultGroup",
+	},
+	{
+		"a task outlasts the hours of its network's groups", "org/task.go",
+		`	if t.Network != nil {`, `	if t.Network != nil && false {`,
+		"./gateway TestNetworks_ClosedParentLimitsTasks",
 	},
 	{
 		"a request without groups is not restricted", "org/task.go",
