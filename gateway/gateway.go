@@ -61,7 +61,10 @@ type Config struct {
 	StartTask func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	// Hooks returns the trigger with a name, if a request with this header and body carries its
 	// secret. Nil finds none.
-	Hooks        func(name string, header http.Header, body []byte) (Hook, bool)
+	Hooks func(name string, header http.Header, body []byte) (Hook, bool)
+	// LimitSender limits the sender of a hook to the network that its request comes from:
+	// auth.TokenStore.LimitSender. Nil limits nothing.
+	LimitSender  func(*http.Request, identity.Principal) (identity.Principal, error)
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
 	// Holders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
@@ -103,6 +106,7 @@ type api struct {
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	hooks        func(string, http.Header, []byte) (Hook, bool)
+	limitSender  func(*http.Request, identity.Principal) (identity.Principal, error)
 	hookBodies   *mcpserver.ConcurrencyLimiter // of requests whose sender is not known yet
 	configDigest func() string
 	holders      func() []identity.Principal
@@ -141,6 +145,9 @@ func New(config Config) (http.Handler, error) {
 	if config.Holders == nil {
 		config.Holders = func() []identity.Principal { return nil }
 	}
+	if config.LimitSender == nil {
+		config.LimitSender = func(_ *http.Request, p identity.Principal) (identity.Principal, error) { return p, nil }
+	}
 	if config.Unready == nil {
 		config.Unready = func() []wire.UnreadyReason { return nil }
 	}
@@ -163,7 +170,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, limitSender: config.LimitSender, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

@@ -15,8 +15,8 @@ import (
 
 // Hook starts the task of a request that carries the secret of a trigger.
 type Hook struct {
-	By    identity.Principal // the trigger, a caller in its role
-	Start func(context.Context) (identity.TaskID, error)
+	By    identity.Principal                                                        // the trigger, a caller in its role
+	Start func(ctx context.Context, by identity.Principal) (identity.TaskID, error) // by is By within its network
 }
 
 // hookRoutes are for programs that report what has happened. A request is authenticated by the
@@ -50,7 +50,7 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 	if !ok {
 		return nil, errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, errNoHook), "the signature or the token of the request is not valid for this path")
 	}
-	known := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return hook.By, nil })
+	known := auth.Authenticator(func(r *http.Request) (identity.Principal, error) { return a.limitSender(r, hook.By) })
 	admitted, err := known.AdmitRequest(r, auth.ScopesOf(auth.ScopeRole))
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 	if err := a.rates.count(admitted); err != nil {
 		return nil, err
 	}
-	id, err := hook.Start(admitted.Context())
+	id, err := hook.Start(admitted.Context(), auth.SenderOf(admitted))
 	return statusAnswer{code: http.StatusAccepted, body: wire.HookAnswer{Task: id}}, err
 }
 

@@ -120,6 +120,7 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	case !ok:
 		return nil, ""
 	case s != nil && !isNew:
+		s.used.Store(true)
 		return s, state
 	}
 	o.mu.Lock()
@@ -128,7 +129,13 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 		return nil, ""
 	}
 	o.callers.remember(p)
-	return o.intern(key, within(p)), state
+	_, known := o.scopes.byKey[key]
+	s = o.intern(key, within(p))
+	s.used.Store(true)
+	if !known {
+		o.scopes.limitScope(key)
+	}
+	return s, state
 }
 
 // activeCallerState returns the workflow state of a caller. It reports false if the role

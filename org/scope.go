@@ -3,6 +3,7 @@ package org
 import (
 	"encoding/json"
 	"maps"
+	"sync/atomic"
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
@@ -21,6 +22,7 @@ type scope struct {
 	caller   identity.RoleID // role of the task's caller; only at the top; "" if the caller has no role
 	orphaned bool            // the parent or the task is missing: nothing is allowed
 	agents   agentList       // changes, unlike the other fields
+	used     atomic.Bool     // by a caller with a limit, since limitScope has looked at it; changes
 }
 
 // scopeKey identifies a scope. Its fields are those of scope, with bounds as text.
@@ -39,6 +41,7 @@ type scopeIndex struct {
 	byRole  map[identity.RoleID]map[*scope]bool
 	byGroup map[toolgroups.GroupID]map[*scope]bool
 	all     map[*scope]bool // scopes of roles that use All
+	limited []scopeKey      // of callers with a limit, the oldest first; at most maxLimitedScopes
 }
 
 func newScopeIndex() scopeIndex {

@@ -24,7 +24,7 @@ func (s *TaskSpec) checkTrigger() error {
 		return errcode.New(errcode.InsufficientPermissions, "start a task: the caller's name is reserved for triggers")
 	case t == nil:
 		return nil
-	case s.Caller != identity.ByTrigger(t.Name, s.Caller.Role) || !s.Ask || s.Role != string(s.Caller.Role):
+	case s.Caller.Holder() != identity.ByTrigger(t.Name, s.Caller.Role) || !s.Ask || s.Role != string(s.Caller.Role):
 		return errcode.New(errcode.InvalidArguments, "start a task by a trigger: it asks an agent of its own role")
 	case t.Chain > MaxTriggerChain:
 		return errcode.New(errcode.LimitExceeded, "start a task by the trigger %q: %d tasks have led to it by triggers; at most %d are allowed", t.Name, t.Chain, MaxTriggerChain)

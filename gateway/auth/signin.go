@@ -233,5 +233,5 @@ func (t *TokenStore) admit(r *http.Request, p identity.Principal, err error) (id
 	if p, err = t.withActiveRole(p, err); err != nil {
 		return identity.Principal{}, err
 	}
-	return t.inNetwork(r, p)
+	return t.LimitSender(r, p)
 }

@@ -161,7 +161,7 @@ func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	if err != nil {
 		return identity.Principal{}, err
 	}
-	return t.inNetwork(r, p)
+	return t.LimitSender(r, p)
 }
 
 // identify returns the sender of a request, wherever it comes from.

@@ -59,7 +59,7 @@ func (e *Engine) startWith(ctx context.Context, r Rule, from org.TaskTrigger, ke
 	if err != nil {
 		return "", err
 	}
-	return e.start(ctx, r, from, key, document)
+	return e.start(ctx, identity.ByTrigger(r.Name, r.RoleID), r, from, key, document)
 }
 
 // fireEnded starts the tasks after tasks that have ended. With rescan it looks at all tasks.

@@ -29,8 +29,10 @@ func (e *Engine) FindHook(name string, header http.Header, body []byte) (gateway
 		return gateway.Hook{}, false
 	}
 	return gateway.Hook{
-		By:    identity.ByTrigger(r.Name, r.RoleID),
-		Start: func(ctx context.Context) (identity.TaskID, error) { return e.startRequest(ctx, r, header, body) },
+		By: identity.ByTrigger(r.Name, r.RoleID),
+		Start: func(ctx context.Context, by identity.Principal) (identity.TaskID, error) {
+			return e.startRequest(ctx, by, r, header, body)
+		},
 	}, true
 }
 
@@ -86,7 +88,7 @@ func only(header http.Header, name string) string {
 const maxHeaderKey = 128
 
 // startRequest starts the task of a request that carries the secret of a trigger.
-func (e *Engine) startRequest(ctx context.Context, r Rule, header http.Header, body []byte) (identity.TaskID, error) {
+func (e *Engine) startRequest(ctx context.Context, by identity.Principal, r Rule, header http.Header, body []byte) (identity.TaskID, error) {
 	document, err := payload.Parse(body)
 	if err != nil {
 		return "", err
@@ -95,7 +97,7 @@ func (e *Engine) startRequest(ctx context.Context, r Rule, header http.Header, b
 	if err != nil {
 		return "", err
 	}
-	return e.start(ctx, r, org.TaskTrigger{}, key, document)
+	return e.start(ctx, by, r, org.TaskTrigger{}, key, document)
 }
 
 // keyOf returns the idempotency key of a request: the value that the trigger names, else the

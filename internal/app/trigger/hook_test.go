@@ -251,3 +251,36 @@ func TestStartTask_ReservesNamesOfTriggers(t *testing.T) {
 		}
 	}
 }
+
+// A request from a network with a limit starts a task within that limit. From a network without
+// groups it starts none, and does not learn more than from elsewhere.
+func TestHook_StaysWithinNetwork(t *testing.T) {
+	gate := func(networks string) string {
+		return `{kind: gateway, name: api, networks: [` + networks + `], tokens: [{name: ops, operator: true, sha256: ` + digest("rc_ops") + `}]}`
+	}
+	const wide = "{kind: role, name: oncall, prompt: p, toolGroups: [workspace, artifact]}"
+	f := newFixture(t, wide, hook, gate("{from: 192.0.2.0/24, groups: [artifact]}")) // httptest sends from there
+	auth := []string{"Authorization", "Bearer " + token}
+	id := f.start("alerts", "1")
+	names := strings.Join(f.Runtime.Gate().Subject(identity.ByAgent(f.task(id).Top)).ToolNames(), " ")
+	if strings.Contains(names, "read_file") || !strings.Contains(names, "artifact") {
+		t.Errorf("from a narrow network: %s", names)
+	}
+	if s := f.started(id); !strings.HasPrefix(s.Caller, "user:trigger:alerts@") {
+		t.Errorf("recorded %+v", s)
+	}
+	f.apply(wide, hook, gate("{from: [0.0.0.0/0, '::/0'], groups: []}"))
+	if w := f.post("/hooks/alerts", "2", auth...); w.Code != http.StatusForbidden {
+		t.Errorf("from a network without groups: %d %s", w.Code, w.Body)
+	}
+	if w := f.post("/hooks/alerts", "2"); w.Code != http.StatusUnauthorized {
+		t.Errorf("without the secret: %d %s", w.Code, w.Body)
+	}
+	if again := f.start("alerts", "1"); again != id || f.tasks() != 1 {
+		t.Errorf("the repeated request started %s; %d tasks", again, f.tasks())
+	}
+	f.apply(wide, hook, gate("{from: [0.0.0.0/0, '::/0'], groups: all}"))
+	if f.start("alerts", "2"); f.tasks() != 2 {
+		t.Errorf("%d tasks", f.tasks())
+	}
+}

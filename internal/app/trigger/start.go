@@ -85,13 +85,13 @@ func (s *state) forgetEnded(o *org.Org) {
 	s.running = running
 }
 
-// start starts the task of a trigger for a document. key says which starts are the same: the
-// task of the first one is returned for all of them, whatever has changed since.
+// start starts the task of a trigger for a document. by is the trigger, within the network of a
+// request. key says which starts are the same: the task of the first one is returned for all of
+// them, whatever has changed since.
 //
 // Errors: RateLimited, InvalidArguments for a document that makes no task, and those of
 // runtime.StartTask.
-func (e *Engine) start(ctx context.Context, r Rule, from org.TaskTrigger, key string, document payload.Document) (identity.TaskID, error) {
-	by := identity.ByTrigger(r.Name, r.RoleID)
+func (e *Engine) start(ctx context.Context, by identity.Principal, r Rule, from org.TaskTrigger, key string, document payload.Document) (identity.TaskID, error) {
 	if id, known := e.config.Runtime.Org().TaskWithKey(by, key); known {
 		return id, nil
 	}
