@@ -412,6 +412,30 @@ func TestListNotes_NamesIneffectiveHours(t *testing.T) {
 	}
 }
 
+// The same holds for children, for all tools of a server, and for the groups of servers.
+func TestListNotes_NamesIneffectiveHoursOfHierarchies(t *testing.T) {
+	f := openHours(t, t.TempDir(), time.Date(2026, 6, 3, 19, 0, 0, 0, berlin(t)))
+	docs := f.config(officeHours)[1:]
+	cfg := f.read(append(docs, "{kind: toolset, name: above, children: [declared], hours: "+officeHours+"}", "{kind: toolset, name: house, children: [declared, console2]}", "{kind: toolset, name: console2, tools: []}",
+		"{kind: mcpServer, name: docs, command: none, group: [manual]}", "{kind: mcpServer, name: other, command: none}",
+		"{kind: toolset, name: manual, tools: [docs/search], hours: "+officeHours+"}", "{kind: toolset, name: same, children: [manual]}",
+		"{kind: role, name: child, toolGroups: [above, declared]}", "{kind: role, name: uncle, toolGroups: [house, above]}", "{kind: role, name: nephew, toolGroups: [office, house]}",
+		"{kind: role, name: server, toolGroups: [manual, docs]}", "{kind: role, name: alone, toolGroups: [docs/search, same]}",
+		"{kind: role, name: single, toolGroups: [same, other, docs/fetch]}",
+		"{kind: role, name: good, toolGroups: [above, office, manual, same, other, console2, console]}")...)
+	want := []string{
+		"role child has the tool look also through the group declared, so the hours of toolset above do not close it",
+		"role uncle has the tool look also through the group declared, so the hours of toolset above do not close it",
+		"role nephew has the tool look also through the group declared, so the hours of toolset office do not close it",
+		"role server has the tool docs__search also through the group docs, so the hours of toolset manual do not close it",
+		"role alone has the tool docs__search also through the group docs/search, so the hours of toolset manual do not close it",
+		"role single has the tool docs__fetch also through the group docs/fetch, so the hours of toolset manual do not close it",
+	}
+	if got := hoursNotes(cfg); !slices.Equal(got, want) {
+		t.Errorf("got %s", strings.Join(got, "\n"))
+	}
+}
+
 // call returns an answer of a model that calls look.
 func call() model.Answer {
 	return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{ID: "c", Name: "look", Args: json.RawMessage(`{}`)}}}
