@@ -6,6 +6,7 @@ import (
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // MCPServer is a document of kind mcpServer: an MCP server whose tools become a
@@ -65,6 +66,7 @@ func readMCPServer(it item) {
 	it.requireOneOf("command", "url")
 	it.onlyWith("url", "headers", "auth")
 	it.onlyWith("command", "args", "env", "dir")
+	s.checkEffect(it)
 	if bearer != "" {
 		s.authorize(it, bearer)
 	}
@@ -72,6 +74,16 @@ func readMCPServer(it item) {
 		s.Dir = it.RelativePath(".")
 	}
 	it.r.config.MCPServers = append(it.r.config.MCPServers, s)
+}
+
+// checkEffect rejects the effect readOnly for all tools of a server that may add tools at any
+// time, whatever they do: a call of such a tool would be repeated, and run beside others.
+func (s *MCPServer) checkEffect(it item) {
+	at, ok := it.FindField("effect")
+	if ok && s.Labels.Effect == tool.ReadOnly.String() && !s.Pin && !s.Trusted {
+		at.AddError("cannot be readOnly for all tools, because pin is false and the server may add tools",
+			"set pin or trusted to true, or name the tools in documents of kind tool with of: "+s.Name+"/TOOL")
+	}
 }
 
 // authorize adds the Authorization header for a bearer token.
