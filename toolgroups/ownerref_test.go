@@ -1,6 +1,7 @@
 package toolgroups_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -80,5 +81,36 @@ func TestOwnerRefs_AreBounded(t *testing.T) {
 	register(t, m, "thief", toolgroups.Group{ID: "stolen", OwnerRefs: refs})
 	if set, stolen := groupTools(m, "set"), groupTools(m, "stolen"); set != "a" || stolen != "" {
 		t.Errorf("the configuration has %q, a module %q", set, stolen)
+	}
+}
+
+// BenchmarkCompile_OwnerRefs compiles a view of a group that references all tools of one of
+// 10,000 owners.
+func BenchmarkCompile_OwnerRefs(b *testing.B) {
+	m := toolgroups.NewManager()
+	err := m.Update(func(tx *toolgroups.Tx) error {
+		for i := range 10_000 {
+			owner, err := m.ClaimOwner(toolgroups.GroupOwner(fmt.Sprint("server", i)))
+			if err != nil {
+				return err
+			}
+			if _, err := tx.RegisterGroup(owner, toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprint("g", i)), Tools: stubs(fmt.Sprint("t", i))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := grouptest.RegisterGroup(m, toolgroups.Config, toolgroups.Group{ID: "set", OwnerRefs: []toolgroups.OwnerRef{{Owner: "server7"}}}); err != nil {
+		b.Fatal(err)
+	}
+	s := m.CurrentSnapshot()
+	set := s.BindSet(toolgroups.SetOf("set"))
+	for b.Loop() {
+		if names := s.Compile(set).ToolNames(); len(names) != 1 {
+			b.Fatal(names)
+		}
 	}
 }

@@ -17,6 +17,7 @@ type Snapshot struct {
 	tools    cowMap[*ToolHandle]
 	apis     cowMap[*group]       // the groups server/api, by id
 	servers  cowMap[*group]       // the groups with OpenAPIs, by the server's name
+	owned    cowMap[[]*group]     // the groups with tools of their own, by owner, in the order of compareGroups
 	toolsets []*group             // groups with references
 	parents  []*group             // groups with children
 	above    map[GroupID][]*group // the groups of parents that declare a child, by its id
@@ -233,8 +234,7 @@ func (g *group) isToolset() bool { return len(g.refs)+len(g.ownerRefs) > 0 }
 // ownTools returns the tools that a reference to an owner means, in the order of
 // registration.
 func (s *Snapshot) ownTools(r OwnerRef) (list []*ToolHandle) {
-	groups := slices.DeleteFunc(s.groups.values(), func(g *group) bool { return g.Owner != r.Owner })
-	slices.SortFunc(groups, compareGroups)
+	groups, _ := s.owned.get(string(r.Owner))
 	for _, g := range groups {
 		for _, h := range g.tools {
 			if !slices.Contains(r.Except, h.Definition.Name) {
@@ -283,11 +283,40 @@ func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
 	if next.above = s.above; !slices.Equal(next.parents, s.parents) {
 		next.above = groupsAbove(next.parents)
 	}
+	lists := s.ownedAfter(edits)
+	changed := slices.Collect(maps.Keys(lists))
+	maps.DeleteFunc(lists, func(_ string, list []*group) bool { return len(list) == 0 })
+	next.owned = s.owned.edit(lists, changed)
 	next.groups = s.groups.edit(added.groups, slices.Collect(maps.Keys(old.groups)))
 	next.tools = s.tools.edit(added.tools, slices.Collect(maps.Keys(old.tools)))
 	next.apis = s.apis.edit(added.apis, slices.Collect(maps.Keys(old.apis)))
 	next.servers = s.servers.edit(added.servers, slices.Collect(maps.Keys(old.servers)))
 	return next
+}
+
+// ownedAfter returns the lists of owned that edits change.
+func (s *Snapshot) ownedAfter(edits []*groupEdit) map[string][]*group {
+	lists := map[string][]*group{}
+	listOf := func(owner GroupOwner) []*group {
+		if list, changed := lists[string(owner)]; changed {
+			return list
+		}
+		list, _ := s.owned.get(string(owner))
+		return slices.Clone(list)
+	}
+	for _, e := range edits {
+		if g := e.before; g != nil && len(g.tools) > 0 {
+			list := listOf(g.Owner)
+			at, _ := slices.BinarySearchFunc(list, g, compareGroups)
+			lists[string(g.Owner)] = slices.Delete(list, at, at+1)
+		}
+		if g := e.after; g != nil && len(g.tools) > 0 {
+			list := listOf(g.Owner)
+			at, _ := slices.BinarySearchFunc(list, g, compareGroups)
+			lists[string(g.Owner)] = slices.Insert(list, at, g)
+		}
+	}
+	return lists
 }
 
 // registryIndex has what the maps of a Snapshot have of some groups.
