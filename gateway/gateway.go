@@ -61,10 +61,7 @@ type Config struct {
 	StartTask func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	// Hooks returns the trigger with a name, if a request with this header and body carries its
 	// secret. Nil finds none.
-	Hooks func(name string, header http.Header, body []byte) (Hook, bool)
-	// LimitSender limits the sender of a hook to the network that its request comes from:
-	// auth.TokenStore.LimitSender. Nil limits nothing.
-	LimitSender  func(*http.Request, identity.Principal) (identity.Principal, error)
+	Hooks        func(name string, header http.Header, body []byte) (Hook, bool)
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
 	// Holders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
@@ -77,7 +74,8 @@ type Config struct {
 	// none.
 	Issuers func() []auth.Issuer
 
-	// Sessions keeps the sessions of browsers: the store of Authenticate. Nil answers 404.
+	// Sessions keeps the sessions of browsers and knows the networks of senders: the store of
+	// Authenticate. Nil answers 404. Hooks need it.
 	Sessions *auth.TokenStore
 
 	// RequestsPerMinute returns how many requests a sender may send in a minute; 0 is no limit,
@@ -106,7 +104,6 @@ type api struct {
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	hooks        func(string, http.Header, []byte) (Hook, bool)
-	limitSender  func(*http.Request, identity.Principal) (identity.Principal, error)
 	hookBodies   *mcpserver.ConcurrencyLimiter // of requests whose sender is not known yet
 	configDigest func() string
 	holders      func() []identity.Principal
@@ -129,6 +126,8 @@ func New(config Config) (http.Handler, error) {
 		return nil, errors.New("gateway: Config.Runtime is missing")
 	case config.Authenticate == nil:
 		return nil, errors.New("gateway: Config.Authenticate is missing")
+	case config.Hooks != nil && config.Sessions == nil:
+		return nil, errors.New("gateway: Config.Sessions is missing; Config.Hooks needs it")
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -144,9 +143,6 @@ func New(config Config) (http.Handler, error) {
 	}
 	if config.Holders == nil {
 		config.Holders = func() []identity.Principal { return nil }
-	}
-	if config.LimitSender == nil {
-		config.LimitSender = func(_ *http.Request, p identity.Principal) (identity.Principal, error) { return p, nil }
 	}
 	if config.Unready == nil {
 		config.Unready = func() []wire.UnreadyReason { return nil }
@@ -170,7 +166,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, limitSender: config.LimitSender, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

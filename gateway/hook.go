@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -50,7 +49,7 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 	if !ok {
 		return nil, errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, errNoHook), "the signature or the token of the request is not valid for this path")
 	}
-	known := auth.Authenticator(func(r *http.Request) (identity.Principal, error) { return a.limitSender(r, hook.By) })
+	known := auth.Authenticator(func(r *http.Request) (identity.Principal, error) { return a.sessions.LimitSender(r, hook.By) })
 	admitted, err := known.AdmitRequest(r, auth.ScopesOf(auth.ScopeRole))
 	if err != nil {
 		return nil, err
@@ -64,13 +63,13 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 }
 
 // readHookBody reads a body whose sender is not known yet. The bytes of large ones are counted
-// for each address. The caller calls release in any case.
+// for each address, or IPv6 network, that a trusted proxy may name. The caller calls release in
+// any case.
 func (a *api) readHookBody(r *http.Request) (body []byte, release func(), err error) {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
+	sender := identity.Principal{}
+	if a.sessions != nil { // without, there are no hooks
+		sender.User = identity.UserName(a.sessions.ClientAddress(r))
 	}
-	sender := identity.Principal{User: identity.UserName(host)}
 	body, release, err = a.hookBodies.ReadBody(http.MaxBytesReader(nil, r.Body, maxBodyBytes), sender, r.ContentLength, maxBodyBytes)
 	if errcode.CodeOf(err) != errcode.RateLimited {
 		err = bodyReadError(r, err, maxBodyBytes)

@@ -20,9 +20,9 @@ func ClientNetwork(at netip.Addr) netip.Prefix {
 	return network
 }
 
-// clientAddress returns the network that counts as the sender of a request, as text: that of
+// ClientAddress returns the network that counts as the sender of a request, as text: that of
 // senderAddress. If a trusted proxy does not say for whom it sends, it is the sender.
-func (t *TokenStore) clientAddress(r *http.Request) string {
+func (t *TokenStore) ClientAddress(r *http.Request) string {
 	at, _ := t.senderAddress(r)
 	if !at.IsValid() {
 		return "local" // a socket

@@ -76,7 +76,7 @@ func (t *TokenStore) verifyWith(r *http.Request, set *issuerSet, guard *issuerGu
 		return p, nil
 	}
 	version := guard.issuer.Verifier.KeyVersion()
-	claims, err := guard.verify(r.Context(), t.clientAddress(r), token, digest)
+	claims, err := guard.verify(r.Context(), t.ClientAddress(r), token, digest)
 	if err != nil {
 		return identity.Principal{}, err
 	}

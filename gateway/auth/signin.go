@@ -156,7 +156,7 @@ func (t *TokenStore) FinishSignIn(w http.ResponseWriter, r *http.Request) (strin
 	if guard == nil {
 		return "", signInFailed("the issuer is no longer configured")
 	}
-	token, err := guard.exchangeCode(r.Context(), t.clientAddress(r), a.SignInAttempt, q.Get("code"), q.Get("iss"))
+	token, err := guard.exchangeCode(r.Context(), t.ClientAddress(r), a.SignInAttempt, q.Get("code"), q.Get("iss"))
 	if err != nil {
 		return "", err
 	}

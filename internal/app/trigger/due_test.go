@@ -144,6 +144,37 @@ func TestFireDue_ScheduleSurvivesRestart(t *testing.T) {
 	}
 }
 
+// A clock that was years ahead when a time fired does not silence the schedule for years. Times
+// that have fired do not fire again.
+func TestFireDue_ScheduleSurvivesClockAhead(t *testing.T) {
+	f := newFixture(t, role)
+	c := &wallClock{time.Date(2026, 5, 1, 10, 0, 30, 0, time.UTC)}
+	e := f.engine(c, role, minutely)
+	e.FireDue(t.Context())
+	c.at = c.at.Add(time.Minute)
+	e.FireDue(t.Context())
+	f.wantTasks("after a minute", 1)
+	f.newest()
+	now := c.at
+	c.at = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+	e.FireDue(t.Context())
+	f.wantTasks("in 2099", 2)
+	if s := f.started(f.newest().ID); s.Missed != 10_000 {
+		t.Errorf("missed %d", s.Missed)
+	}
+	dir := f.dir
+	f.close()
+
+	f = openFixture(t, dir, role)
+	c.at = now.Add(-time.Minute) // before the time that has fired
+	e = f.engine(c, role, minutely)
+	for range 3 {
+		e.FireDue(t.Context())
+		c.at = c.at.Add(time.Minute)
+	}
+	f.wantTasks("after the restart with the right clock", 3) // 10:01 has fired before
+}
+
 const follow = `{kind: trigger, name: next, type: after, after: {trigger: alerts, status: [done, cancelled]}, role: oncall, input: {status: /status, result: /result}, text: "It is {{.status}} with {{.result}}"}`
 
 // The end of a task fires a trigger once. Ends before the trigger was there fire nothing.

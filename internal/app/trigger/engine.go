@@ -221,6 +221,15 @@ type firedTime struct {
 	At       time.Time `json:"at"`
 }
 
+// notAfter returns t, or now if t is in the future: the clock was ahead, and times to come must not
+// wait for it. The keys of their tasks prevent that times fire twice.
+func (t firedTime) notAfter(now time.Time) firedTime {
+	if t.At.After(now) {
+		t.At = now.UTC()
+	}
+	return t
+}
+
 // restore reads the record once, and makes it have the triggers of rules and no others. A
 // trigger that is new looks at nothing that was before. It returns the record as it was stored.
 func (e *Engine) restore(ctx context.Context, rules []Rule) (before []byte, err error) {
@@ -242,7 +251,7 @@ func (e *Engine) restore(ctx context.Context, rules []Rule) (before []byte, err 
 		case config.TriggerCron:
 			now := firedTime{Schedule: r.Schedule + " " + r.Zone, At: since}
 			if old, known := e.stored.Times[r.Name]; known && old.Schedule == now.Schedule {
-				now = old
+				now = old.notAfter(e.now())
 			} else if known { // times of the old schedule do not count
 				now.At = e.now().UTC()
 			}

@@ -284,3 +284,54 @@ func TestHook_StaysWithinNetwork(t *testing.T) {
 		t.Errorf("%d tasks", f.tasks())
 	}
 }
+
+// A path that is not exactly that of a trigger starts nothing, and neither does another method,
+// whatever headers say.
+func TestHook_PathIsExact(t *testing.T) {
+	f := newFixture(t, role, hook)
+	auth := []string{"Authorization", "Bearer " + token, "X-Http-Method-Override", "POST", "X-Original-Url", "/hooks/alerts", "X-Rewrite-Url", "/hooks/alerts"}
+	for i, path := range []string{
+		"/hooks/ALERTS", "/hooks/alerts.", "/hooks/alerts/", "/hooks/alerts%2f", "/hooks/alerts%00", "/hooks/alerts%20", "/hooks/alerts;a=b",
+		"/hooks/x%2f..%2falerts", "/hooks/%2e/alerts", "/hooks/./alerts", "/hooks//alerts", "//hooks/alerts", "/hooks/../hooks/alerts", "/HOOKS/alerts", "/hooks/", "/hooks",
+		"/hooks/%2561lerts", "/hooks/al%C3%A9rts", "/hooks/аlerts", // the last has a Cyrillic letter
+	} {
+		if w := f.post(path, strconv.Itoa(i), auth...); w.Code < 300 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodHead, http.MethodOptions, "post", "POST "} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hooks/alerts", strings.NewReader("1"))
+		r.Method = method
+		for i := 0; i < len(auth); i += 2 {
+			r.Header.Set(auth[i], auth[i+1])
+		}
+		w := httptest.NewRecorder()
+		if f.http.ServeHTTP(w, r); w.Code < 400 {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+	if f.tasks() != 0 {
+		t.Errorf("%d tasks", f.tasks())
+	}
+}
+
+// Equal keys and bodies of two triggers with one secret are two starts, and the requests of a
+// trigger count to the limit of the gateway.
+func TestHook_TriggersShareNothing(t *testing.T) {
+	other := strings.Replace(hook, "name: alerts", "name: other", 1)
+	gate := `{kind: gateway, name: api, limits: {requestsPerMinute: 3}, tokens: [{name: ops, operator: true, sha256: ` + digest("rc_ops") + `}]}`
+	f := newFixture(t, role, hook, other, gate)
+	if a, b := f.start("alerts", "1"), f.start("other", "1"); a == b {
+		t.Error("two triggers have one task")
+	}
+	f.start("alerts", "1")
+	f.start("alerts", "1")
+	wantLimited(t, f.post("/hooks/alerts", "1", "Authorization", "Bearer "+token))
+	f.start("other", "1")
+	if w := f.post("/hooks/alerts", "1"); w.Code != http.StatusUnauthorized {
+		t.Errorf("without the secret: %d", w.Code)
+	}
+	if f.tasks() != 2 {
+		t.Errorf("%d tasks", f.tasks())
+	}
+}
