@@ -33,6 +33,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	newest := a.rt.JournalStore().LastSeq() // before the task, whose end is then later than newest
 	task, err := a.ownTask(r)
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if follow && !ended { // tells the client at once that it is connected
 		s.open()
 	}
-	after = max(after, task.FirstSeq)
+	after = max(min(after, newest), task.FirstSeq) // an event of the future is none that the client has seen
 	events := a.rt.JournalStore().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)

@@ -133,6 +133,7 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, q eventQuery,
 	s := &logStream{api: a, q: q, r: r, out: newEventStream(w, r), follow: follow, begun: a.rt.JournalStore().LastSeq()}
 	if follow { // tells the client at once that it is connected
 		s.out.open()
+		s.q.after, resumed = min(s.q.after, s.begun), min(resumed, s.begun) // no client has seen an event of the future
 	}
 	switch {
 	case s.out.resuming:

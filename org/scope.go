@@ -3,8 +3,8 @@ package org
 import (
 	"encoding/json"
 	"maps"
-	"sync/atomic"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -333,5 +334,20 @@ func TestHook_TriggersShareNothing(t *testing.T) {
 	}
 	if f.tasks() != 2 {
 		t.Errorf("%d tasks", f.tasks())
+	}
+}
+
+// Requests that arrive at once do not start more tasks than may run.
+func TestHook_LimitsRunningTasksAtOnce(t *testing.T) {
+	f := newFixture(t, role, strings.Replace(hook, "text:", "limits: {running: 1}, text:", 1))
+	f.hold = make(chan struct{})
+	t.Cleanup(sync.OnceFunc(func() { close(f.hold) })) // before the App is closed
+	codes := make([]int, 20)
+	together(len(codes), func(i int) {
+		codes[i] = f.post("/hooks/alerts", strconv.Itoa(i), "Authorization", "Bearer "+token).Code
+	})
+	slices.Sort(codes)
+	if codes[0] != http.StatusAccepted || codes[1] != http.StatusTooManyRequests || f.tasks() != 1 {
+		t.Errorf("answers %v, %d tasks", codes, f.tasks())
 	}
 }
