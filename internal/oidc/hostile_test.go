@@ -1,7 +1,10 @@
 package oidc_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -48,6 +51,45 @@ func TestService_IntrospectionFollowsNoRedirect(t *testing.T) {
 		})
 		if claims, err := s.Verify(t.Context(), "opaque"); errcode.CodeOf(err) != errcode.ToolUnavailable || got.Load() != 0 {
 			t.Errorf("%s: got %s %v; the other host got %d requests", method, claims, err, got.Load())
+		}
+	}
+}
+
+// An answer of 100 MB is not read to its end, compressed or not: it is too long after 1 MiB.
+func TestService_EndlessAnswers(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	var sent atomic.Int64
+	write := func(w io.Writer) {
+		for part := bytes.Repeat([]byte(" "), 1<<20); sent.Load() < 100<<20; sent.Add(1 << 20) {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"plain": func(w http.ResponseWriter, _ *http.Request) { write(w) },
+		"compressed": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			defer packed.Close()
+			write(packed)
+		},
+	} {
+		sent.Store(0)
+		i.introspect = answer
+		s := service(t, i, c, func(config *oidc.Config) {
+			config.Introspection = &oidc.Introspection{Endpoint: i.url + "/introspect"}
+		})
+		if claims, err := s.Verify(t.Context(), "opaque"); errcode.CodeOf(err) != errcode.ToolUnavailable {
+			t.Errorf("%s: got %s %v", name, claims, err)
+		}
+		if name == "plain" && sent.Load() == 100<<20 {
+			t.Errorf("%s: all was read", name)
+		}
+		i.keySet.Store(&answer)
+		sent.Store(0)
+		if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.CodeOf(err) != errcode.ToolUnavailable {
+			t.Errorf("%s: keys: %v", name, err)
 		}
 	}
 }
