@@ -209,6 +209,21 @@ func TestRunDue_AfterTask(t *testing.T) {
 	}
 }
 
+// More ends than are remembered at once do not hide one.
+func TestFireDue_AfterManyEnds(t *testing.T) {
+	f := newFixture(t, role, hook)
+	e := f.engine(&wallClock{time.Now()}, role, hook, follow)
+	e.FireDue(t.Context())
+	ended := f.task(f.start("alerts", "1"))
+	for range 10_000 {
+		e.ObserveEvent(journal.Event{Task: "another", Body: journal.TaskEnded{}})
+	}
+	e.ObserveEvent(journal.Event{Task: ended.ID, Body: journal.TaskEnded{}})
+	e.FireDue(t.Context())
+	f.wantTasks("after the ends", 2)
+	f.newest()
+}
+
 // waitNext returns the task that the trigger next starts after the start of a task.
 func (f *fixture) waitNext(after identity.TaskID) identity.TaskID {
 	f.t.Helper()

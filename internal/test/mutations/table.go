@@ -540,6 +540,11 @@ var mutations = []mutation{
 		"./org TestAsk_DefaultGroupsOfOther",
 	},
 	{
+		"a hook starts tasks beyond its network", "gateway/hook.go",
+		`return a.sessions.LimitSender(r, hook.By)`, `return hook.By, nil`,
+		"./internal/app/trigger TestHook_StaysWithinNetwork",
+	},
+	{
 		"default groups outlast the hours of a group above them", "org/role_agent.go",
 		`!o.registry().CoversAlways(byDefault, id)`, `id == "*"`,
 		"./gateway TestAskAgent_ClosedDefaultGroup",
