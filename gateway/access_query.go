@@ -70,6 +70,9 @@ func checkQuestion(q wire.Question, operator bool) error {
 			named = append(named, f.name)
 		}
 	}
+	if err := org.CheckNamedGroups("answer a question", q.Groups); err != nil {
+		return err
+	}
 	switch {
 	case len(named) != 1 && (len(named) > 0 || operator):
 		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent, caller and who; it has %s", orNone(named))

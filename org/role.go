@@ -244,6 +244,9 @@ func (o *Org) ListRoles() []Role {
 // A new declared role may have the name of a role of an external caller's tasks, which is
 // then found by its id only.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
+	if err := spec.checkNamedGroups(); err != nil {
+		return Role{}, nil, err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r, ok := o.roles[id]; ok {
@@ -282,6 +285,9 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 // reverse, or if the role has another revision than spec.Revision (with the detail
 // "revision"). Concurrent updates take effect one after another.
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
+	if err := spec.checkNamedGroups(); err != nil {
+		return Role{}, PermissionDiff{}, nil, err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, editor, err := o.mutableRole("change", by, id)

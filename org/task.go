@@ -304,6 +304,9 @@ func checkTaskSpec(s *TaskSpec) error {
 	if problem := StateProblem(s.State); s.State != "" && problem != "" {
 		return errcode.New(errcode.InvalidArguments, "start a task: state %.200q %s", s.State, problem).With("field", "state")
 	}
+	if err := CheckNamedGroups("start a task", s.Groups); err != nil {
+		return err
+	}
 	if s.Ask && s.Role == "" {
 		return errcode.New(errcode.InvalidArguments, "ask an agent: name its role").With("field", "role")
 	}

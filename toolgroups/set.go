@@ -19,13 +19,13 @@ func AllGroups() GroupSet { return GroupSet{all: true} }
 // SetOf returns the GroupSet of the given ids, in this order, without repetitions. If one of
 // them is "*", it returns All.
 func SetOf(ids ...GroupID) GroupSet {
-	s := GroupSet{ids: make([]GroupID, 0, len(ids))}
+	s, seen := GroupSet{ids: make([]GroupID, 0, len(ids))}, make(map[GroupID]bool, len(ids))
 	for _, id := range ids {
 		if id == "*" {
 			return AllGroups()
 		}
-		if !slices.Contains(s.ids, id) {
-			s.ids = append(s.ids, id)
+		if !seen[id] {
+			seen[id], s.ids = true, append(s.ids, id)
 		}
 	}
 	return s

@@ -2,6 +2,7 @@ package toolgroups_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -139,5 +140,18 @@ func TestGroupSet_Names(t *testing.T) {
 		if diff := cmp.Diff(tt.want, tt.set.Names()); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.set, diff)
 		}
+	}
+}
+
+// A list of very many ids becomes a set in time that grows with its length.
+func TestSetOf_VeryMany(t *testing.T) {
+	const n = 200_000
+	ids := make([]toolgroups.GroupID, 0, 2*n)
+	for i := range 2 * n {
+		ids = append(ids, toolgroups.GroupID(fmt.Sprint("g", i%n)))
+	}
+	got := toolgroups.SetOf(ids...).GroupIDs()
+	if !slices.Equal(got, ids[:n]) {
+		t.Errorf("%d ids", len(got))
 	}
 }
