@@ -14,7 +14,7 @@
 // peers, which is another module. Package internal/test/soakreport stores the goals
 // that are printed as soakreport.
 //
-//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|agentscript|million|load|soak|toolbox] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|agentscript|invoke|million|load|soak|toolbox|wrk] …
 package main
 
 import (
@@ -85,10 +85,13 @@ var wallSubjects = []subject{
 
 func main() {
 	launcher = sandbox.Enter(builtin.SandboxPrograms())
+	if serveInvoke() {
+		return
+	}
 	agentCount = flag.Int("agents", 0, "number of agents of idle (default 100,000) and million (default 1,000,000)")
 	dataDir = flag.String("data", "", "directory that million fills or reuses; default: a temporary one")
 	soakTime = flag.Duration("for", 20*time.Second, "how long soak runs")
-	rounds := flag.Int("rounds", 15, "number of measured runs of each candidate")
+	roundCount = flag.Int("rounds", 15, "number of measured runs of each candidate")
 	profilePath = flag.String("profile", "", "file for a CPU profile of all candidates")
 	flag.Parse()
 	if *profilePath != "" {
@@ -99,8 +102,8 @@ func main() {
 		}
 		defer stop()
 	}
-	measureAll(cpuSubjects, cpu, *rounds)
-	measureAll(wallSubjects, wall, *rounds)
+	measureAll(cpuSubjects, cpu, *roundCount)
+	measureAll(wallSubjects, wall, *roundCount)
 	for _, s := range onceSubjects {
 		if isSelected(s.name) && (flag.NArg() > 0 || !s.long) {
 			w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
@@ -208,5 +211,6 @@ var (
 	agentCount  *int           // of idle and million; 0 is their default
 	dataDir     *string        // directory that million fills
 	profilePath *string        // file for a CPU profile
+	roundCount  *int           // measured runs of each candidate
 	soakTime    *time.Duration // how long soak runs
 )

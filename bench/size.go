@@ -28,6 +28,8 @@ var onceSubjects = []struct {
 	{"idle", runIdle, false},
 	{"start", runStart, false},
 	{"agentscript", runAgentScripts, false},
+	{"invoke", runInvoke, false},
+	{"wrk", runWrk, true},
 	{"million", runMillion, true},
 	{"opened", runOpened, true},
 	{"restart", runReopened, true},
