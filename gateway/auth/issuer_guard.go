@@ -60,21 +60,33 @@ func (t *TokenStore) byIssuer(r *http.Request, token string, digest [sha256.Size
 }
 
 // verifyBy returns the principal of a token of one of the issuers of a set. It remembers a
-// valid token.
+// valid token. What is remembered is found before the token is parsed: equal tokens have the same
+// issuer in the same set.
 func (t *TokenStore) verifyBy(r *http.Request, set *issuerSet, token string, digest [sha256.Size]byte) (identity.Principal, error) {
+	if set != nil {
+		if p, ok := set.verified.find(digest, t.clock.Now()); ok {
+			return p, nil
+		}
+	}
 	guard, err := set.choose(token)
 	if err != nil {
 		return identity.Principal{}, invalidToken(err)
 	}
-	return t.verifyWith(r, set, guard, token, digest)
+	return t.verifyAndRemember(r, set, guard, token, digest)
 }
 
-// verifyWith returns the principal of a token that an issuer of a set verifies. It remembers a
-// valid token by its digest.
+// verifyWith returns the principal of a token that an issuer of a set verifies, or of a token
+// that is remembered by its digest.
 func (t *TokenStore) verifyWith(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	if p, ok := set.verified.find(digest, t.clock.Now()); ok {
 		return p, nil
 	}
+	return t.verifyAndRemember(r, set, guard, token, digest)
+}
+
+// verifyAndRemember returns the principal of a token that an issuer of a set verifies. It
+// remembers a valid token by its digest.
+func (t *TokenStore) verifyAndRemember(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	version := guard.issuer.Verifier.KeyVersion()
 	claims, err := guard.verify(r.Context(), t.ClientAddress(r), token, digest)
 	if err != nil {

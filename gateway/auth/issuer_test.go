@@ -595,3 +595,18 @@ func TestReplaceIssuers_IsAtomic(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A remembered token is not parsed again: each request is authenticated twice, and its token may
+// have 16 KB.
+func TestIssuer_RememberedTokenCostsLittle(t *testing.T) {
+	idp := oidctest.NewIssuer(t)
+	store := issuerStore(t, time.Now, corpIssuer(t, idp, time.Now))
+	token := idp.SignToken(fmt.Sprintf(`{"iss":%q,"aud":"gw","sub":"bob","groups":["finance"],"filler":%q,"exp":%d}`, idp.URL, strings.Repeat("x", 4096), time.Now().Add(time.Hour).Unix()))
+	r := bearer(t.Context(), token, "127.0.0.1")
+	if _, err := store.Authenticate(r); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = store.Authenticate(r) }); n > 2 {
+		t.Errorf("%v allocations for a remembered token", n)
+	}
+}

@@ -12,10 +12,25 @@ const maxTokenBytes = 16 << 10
 // 6750, section 2.1.
 func ValidToken(token string) bool {
 	body := strings.TrimRight(token, "=")
-	return body != "" && len(token) <= maxTokenBytes && !strings.ContainsFunc(body, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/", r))
-	})
+	if body == "" || len(token) > maxTokenBytes {
+		return false
+	}
+	for i := range len(body) {
+		if !tokenBytes[body[i]] {
+			return false
+		}
+	}
+	return true
 }
+
+// tokenBytes are the bytes of a token before the equal signs at its end. It is a table, because
+// every request is checked.
+var tokenBytes = func() (set [256]bool) {
+	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
+		set[b] = true
+	}
+	return set
+}()
 
 // ErrInvalidToken marks errors about a token that was presented. WriteError
 // answers them with error="invalid_token" in the WWW-Authenticate header.
