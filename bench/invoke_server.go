@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
@@ -86,8 +87,10 @@ func answerBare(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, invokeAnswer)
 }
 
-// startGateway serves the API of an organization in memory as rolecall serve does over TCP.
+// startGateway serves the API of an organization in memory as rolecall serve does over TCP, with
+// the garbage collector set as there.
 func startGateway() (invokeAddress, error) {
+	debug.SetGCPercent(200)
 	fx, err := newFixture(memory.New(), scriptedModel{})
 	if err != nil {
 		return invokeAddress{}, err

@@ -30,7 +30,12 @@ var nullableAgentFields = []string{"group", "state", "history", "role"}
 //
 // Errors: those of startTask. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
-	spec, release, err := a.decodeAgentRequest(r)
+	return a.askBy(w, r, decodeAgentRequest)
+}
+
+// askBy is askAgent for a request whose body decode reads.
+func (a *api) askBy(w http.ResponseWriter, r *http.Request, decode agentDecoder) error {
+	spec, release, err := a.readAgentRequest(r, decode)
 	defer release()
 	if err != nil {
 		return err
@@ -94,15 +99,24 @@ func (a *api) readLargeBody(r *http.Request) (data []byte, release func(), err e
 	return data, release, err
 }
 
-// decodeAgentRequest reads a request to an agent. The caller calls release in any case, when it
+// agentDecoder decodes the body of a request to an agent.
+type agentDecoder func(r *http.Request, body []byte) (wire.AgentRequest, error)
+
+// decodeAgentRequest is an agentDecoder.
+func decodeAgentRequest(_ *http.Request, body []byte) (q wire.AgentRequest, err error) {
+	_, err = decodeBytes(body, &q, nullableAgentFields)
+	return q, err
+}
+
+// readAgentRequest reads a request to an agent. The caller calls release in any case, when it
 // is done with the request.
-func (a *api) decodeAgentRequest(r *http.Request) (spec org.TaskSpec, release func(), err error) {
+func (a *api) readAgentRequest(r *http.Request, decode agentDecoder) (spec org.TaskSpec, release func(), err error) {
 	data, release, err := a.readLargeBody(r)
 	if err != nil {
 		return spec, release, err
 	}
-	var q wire.AgentRequest
-	if _, err := decodeBytes(data, &q, nullableAgentFields); err != nil {
+	q, err := decode(r, data)
+	if err != nil {
 		return spec, release, err
 	}
 	spec, err = agentSpec(q, auth.SenderOf(r))

@@ -169,6 +169,8 @@ func (s *schemas) structSchema(t reflect.Type, answered bool) *jsonschema.Schema
 	switch t {
 	case reflect.TypeFor[wire.AgentRequest]():
 		allowNull(schema, nullableAgentFields)
+	case reflect.TypeFor[wire.FlowAgentRequest]():
+		allowNull(schema, nullableFlowFields)
 	case reflect.TypeFor[wire.RoleRequest]():
 		allowNull(schema, wire.NullableRoleFields())
 	}

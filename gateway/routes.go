@@ -92,6 +92,10 @@ func (a *api) taskRoutes() []route {
 			params: []parameter{idempotencyKey}, scopes: callers, body: wire.AgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
 			errors: askErrors, serve: a.askAgent,
 		}, {
+			method: "POST", path: "/api/v1/flow/{flow}/service/agent", id: "askFlowAgent", summary: "Ask an agent as TrustGraph's client does; the flow is its role, or default for that of the sender",
+			params: []parameter{idempotencyKey}, scopes: callers, body: wire.FlowAgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
+			errors: askErrors, serve: a.askFlowAgent,
+		}, {
 			method: "GET", path: "/api/v1/tasks/{id}", id: "findTask", summary: "Show one task with its result",
 			params: []parameter{{name: "wait", about: "waits so long for the end of the task, such as 30s; at most 10m"}},
 			scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.showTask),

@@ -25,6 +25,8 @@ var withoutMethod = map[string]string{
 	"GET /api/openapi.json": "for programs that make clients",
 	"GET /metrics":          "for Prometheus",
 	"POST /hooks/{name}":    "for programs that carry the secret of a trigger",
+
+	"POST /api/v1/flow/{flow}/service/agent": "for TrustGraph's client",
 }
 
 // otherProtocols are the beginnings of paths whose routes have clients of their own, such as browsers. ServeMCP is

@@ -18,6 +18,17 @@ type AgentRequest struct {
 	Role     string      `json:"role,omitempty"`    // id or name of the agent's role; default: that of the sender
 }
 
+// FlowAgentRequest is the body of POST /api/v1/flow/{flow}/service/agent, which TrustGraph's client
+// sends. Flow in the path names the role of the agent, so the body has no role.
+type FlowAgentRequest struct {
+	Question  string      `json:"question"`            // what to do
+	Group     []string    `json:"group,omitempty"`     // groups that the agent is restricted to, as in AgentRequest
+	State     string      `json:"state,omitempty"`     // workflow state in which the agent begins
+	History   []AgentStep `json:"history,omitempty"`   // earlier steps, which the agent reads as data; at most 200
+	Workspace string      `json:"workspace,omitempty"` // default or absent: the workspace is that of the sender
+	Streaming bool        `json:"streaming,omitempty"` // false or absent
+}
+
 // AgentStep is a step of an earlier request, as the sender tells it.
 type AgentStep struct {
 	Thought     string            `json:"thought,omitempty"`

@@ -2,8 +2,8 @@
 # Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
 # Chromium, mkfs.xfs, strace, curl and promtool from the distribution, and the npm packages that
 # internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run), and the Python
-# packages of internal/test/e2e/openai/requirements.txt. It is safe to run again, and prints
-# nothing if everything is installed.
+# packages of openai/requirements.txt (40 MB) and trustgraph/requirements.txt (100 MB) in
+# internal/test/e2e. It is safe to run again, and prints nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
 missing=""
@@ -38,10 +38,14 @@ fi
 	(cd e2e && npm ci --ignore-scripts --loglevel=error --no-audit --no-fund >/dev/null)
 	touch e2e/node_modules/.package-lock.json
 }
-[ e2e/openai/.venv/ready -nt e2e/openai/requirements.txt ] || {
-	echo "deps.sh: installing the Python packages of internal/test/e2e/openai" >&2
-	rm -rf e2e/openai/.venv
-	python3 -m venv e2e/openai/.venv
-	e2e/openai/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r e2e/openai/requirements.txt
-	touch e2e/openai/.venv/ready
+python() {
+	[ e2e/$1/.venv/ready -nt e2e/$1/requirements.txt ] || {
+		echo "deps.sh: installing the Python packages of internal/test/e2e/$1" >&2
+		rm -rf e2e/$1/.venv
+		python3 -m venv e2e/$1/.venv
+		e2e/$1/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r e2e/$1/requirements.txt
+		touch e2e/$1/.venv/ready
+	}
 }
+python openai
+python trustgraph

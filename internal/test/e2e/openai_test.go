@@ -44,13 +44,17 @@ func TestOpenAI_NodeClient(t *testing.T) {
 // The Python client gets the same.
 func TestOpenAI_PythonClient(t *testing.T) {
 	short.SkipExternal(t, "the Python client of the OpenAI API")
-	python := absPath(t, "openai", ".venv", "bin", "python")
+	checkOpenAI(t, func(url string) outcome { return runPython(t, "openai", url, "token-of-ann") })
+}
+
+// runPython runs client.py of a folder with the Python packages that are pinned there.
+func runPython(t *testing.T, folder string, args ...string) outcome {
+	t.Helper()
+	python := absPath(t, folder, ".venv", "bin", "python")
 	if _, err := os.Stat(python); err != nil {
 		t.Fatalf("the Python packages are not installed (%v): run make deps", err)
 	}
-	checkOpenAI(t, func(url string) outcome {
-		return runCommand(t, exec.CommandContext(t.Context(), python, absPath(t, "openai", "client.py"), url, "token-of-ann"), nil)
-	})
+	return runCommand(t, exec.CommandContext(t.Context(), python, append([]string{absPath(t, folder, "client.py")}, args...)...), nil)
 }
 
 // checkOpenAI compares what a client got.
