@@ -14,7 +14,7 @@
 // peers, which is another module. Package internal/test/soakreport stores the goals
 // that are printed as soakreport.
 //
-//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|agentscript|invoke|million|load|soak|toolbox|wrk] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|agentscript|invoke|million|load|soak|streams|toolbox|wrk] …
 package main
 
 import (

@@ -30,6 +30,7 @@ var onceSubjects = []struct {
 	{"agentscript", runAgentScripts, false},
 	{"invoke", runInvoke, false},
 	{"wrk", runWrk, true},
+	{"streams", runStreams, true},
 	{"million", runMillion, true},
 	{"opened", runOpened, true},
 	{"restart", runReopened, true},

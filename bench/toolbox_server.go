@@ -21,15 +21,13 @@ import (
 type toolServer struct {
 	name     string
 	argv     func(file, data, address string) []string
-	basePath string // path prefix of its API
+	basePath string    // path prefix of its API
+	stderr   io.Writer // nil discards
 }
 
 // newToolServers returns rolecall and, if it can be installed, MCP Toolbox.
 func newToolServers(dir string) ([]toolServer, error) {
-	program := must(filepath.Abs(filepath.Join(dir, "rolecall.bin")))
-	build := exec.Command("go", "build", "-C", "..", "-o", program, "./cmd/rolecall")
-	build.Stderr = os.Stderr
-	must(0, build.Run())
+	program := must(buildRolecall(dir))
 	list := []toolServer{{name: "rolecall", basePath: "/roles/reader", argv: func(file, data, address string) []string {
 		return []string{program, "serve", "--json", "-f", file, "-f", "peers/toolbox/reader.yaml", "--data", data, "--addr", address}
 	}}}
@@ -41,6 +39,14 @@ func newToolServers(dir string) ([]toolServer, error) {
 		_, port, _ := net.SplitHostPort(address)
 		return []string{peer, "--config", file, "--port", port, "--enable-api", "--log-level", "ERROR", "--disable-version-check"}
 	}}), nil
+}
+
+// buildRolecall builds the program in a directory and returns its path.
+func buildRolecall(dir string) (string, error) {
+	program := must(filepath.Abs(filepath.Join(dir, "rolecall.bin")))
+	build := exec.Command("go", "build", "-C", "..", "-o", program, "./cmd/rolecall")
+	build.Stderr = os.Stderr
+	return program, build.Run()
 }
 
 // installToolbox installs MCP Toolbox below peers/toolbox, once.
@@ -72,6 +78,7 @@ func (s toolServer) start(dir, file string) (*runningServer, error) {
 	must(0, l.Close())
 	argv := s.argv(file, must(os.MkdirTemp(dir, "data-")), address)
 	r := &runningServer{toolServer: s, cmd: exec.Command(argv[0], argv[1:]...), url: "http://" + address}
+	r.cmd.Stderr = s.stderr
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // so that it never outlives this process
 	out := must(r.cmd.StdoutPipe())
 	start := time.Now()
