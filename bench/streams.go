@@ -30,6 +30,7 @@ const (
 	streamsAllowed   = 5500                  // connections of one address
 	streamsPerCaller = 32                    // streams of one caller: the limit of the gateway
 	streamCalls      = 20                    // calls of each caller while its streams follow
+	streamWarm       = 16                    // callers that call before, so that the tool has its connections
 	streamMemory     = 300 << 20             // goal for the resident memory with streamsOpen streams
 	streamPatience   = time.Minute           // for events, and for the end of streams
 	otherAddress     = "127.0.0.2"           // a client beside the streams
@@ -42,6 +43,7 @@ func runStreams(w *tabwriter.Writer) {
 	withDiskDir(func(dir string) {
 		s := startStreamServer(dir)
 		fmt.Fprintln(w, "streams of events\topen\tresident\tat most\topen files\tCPU so far")
+		runShared(streamWarm, streamWarm, s.callEach(streamsTried/streamsPerCaller-streamWarm))
 		s.show(w, "ready", 0)
 		files := s.openFiles()
 		lines := s.holdMany(w)
@@ -94,8 +96,8 @@ func (s *streamServer) holdMany(w *tabwriter.Writer) []soakreport.Result {
 	s.show(w, "open, nothing happens", streamsOpen)
 	status, text := s.tryStream(streamCaller(0), otherAddress)
 	begin := time.Now()
-	runShared(streamsOpen/streamsPerCaller, 8, s.callEach())
-	want := int64(streamsOpen / streamsPerCaller * streamsPerCaller * streamCalls)
+	runShared(streamsOpen/streamsPerCaller, 1, s.callEach(0))
+	want := int64(streamsOpen / streamsPerCaller * streamsPerCaller * streamCalls * 2) // a call and its result
 	s.waitFor("every stream has its events", func() bool { return open.events.Load() >= want })
 	s.show(w, fmt.Sprintf("%d events received in %v", open.events.Load(), time.Since(begin).Round(time.Millisecond)), streamsOpen)
 	peak := s.peak()
@@ -109,11 +111,12 @@ func (s *streamServer) holdMany(w *tabwriter.Writer) []soakreport.Result {
 	}}
 }
 
-// callEach returns a function that has the next caller call a tool streamCalls times.
-func (s *streamServer) callEach() func(int) {
+// callEach returns a function that has the next caller, from first on, call a tool streamCalls
+// times.
+func (s *streamServer) callEach(first int) func(int) {
 	var next atomic.Int64
 	return func(int) {
-		caller := streamCaller(int(next.Add(1)) - 1)
+		caller := streamCaller(first + int(next.Add(1)) - 1)
 		header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + caller}}
 		client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(otherAddress)}}).DialContext}}
 		defer client.CloseIdleConnections()

@@ -142,35 +142,33 @@ func (q *eventQuery) seesTask(task org.Task) bool {
 
 // filter returns the filter of the events that the query selects and its sender sees.
 func (a *api) filter(q eventQuery) journal.EventFilter {
+	own := q.sender.String() // once: a stream asks this for every event of the organization
 	return func(h journal.EventHead) bool {
-		return a.seesEvent(q, h) && q.matches(h) && (q.caller == "" || a.isOfCaller(q.caller, h))
+		return a.seesEvent(q.sender, own, h) && q.matches(h) && (q.caller == "" || a.isOfCaller(q.caller, h))
 	}
 }
 
-// seesEvent reports whether the sender of a query sees an event: the operator all that are
-// public, a caller those of its tasks, and its calls.
-func (a *api) seesEvent(q eventQuery, h journal.EventHead) bool {
-	if h.Type() == (journal.MessageReceived{}).EventType() {
-		return false
-	}
-	switch q.sender.Kind {
+// seesEvent reports whether a sender sees an event: the operator all that are public, a caller
+// those of its tasks, and its calls. own is the sender as text.
+func (a *api) seesEvent(sender identity.Principal, own string, h journal.EventHead) bool {
+	switch sender.Kind {
 	case identity.Operator:
-		return true
+		return !h.IsType(journal.MessageReceived{}.EventType())
 	case identity.Caller:
 		if id := h.Task(); id != "" {
 			task, ok := a.org().TaskByID(id)
-			return ok && task.StartedBy(q.sender)
+			return ok && task.StartedBy(sender) && !h.IsType(journal.MessageReceived{}.EventType())
 		}
-		return isCallBy(q.sender, h.Caller())
+		return isCallBy(sender, own, h)
 	}
 	return false
 }
 
-// isCallBy reports whether a recorded caller is the caller p. The name of a role has no
-// "@" in it, but that of a user may.
-func isCallBy(p identity.Principal, recorded string) bool {
-	at := strings.LastIndexByte(recorded, '@')
-	return at >= 0 && recorded[at+1:] == string(p.Role) && recorded == p.String()
+// isCallBy reports whether the caller of an event is the caller p, which is own as text. The name
+// of a role has no "@" in it, but that of a user may.
+func isCallBy(p identity.Principal, own string, h journal.EventHead) bool {
+	at := strings.LastIndexByte(own, '@')
+	return at >= 0 && own[at+1:] == string(p.Role) && h.IsCaller(own)
 }
 
 // matches reports whether an event has what the query asks for, apart from its caller.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -21,6 +22,23 @@ func NewEventHead(seq uint64, encoded []byte) EventHead { return EventHead{seq, 
 
 // text returns a field that is a string, "" if there is none.
 func (h EventHead) text(field string) string { return gjson.GetBytes(h.encoded, field).Str }
+
+// has reports whether a field is a text, without a copy of it: thousands of followers ask this
+// for each event.
+func (h EventHead) has(field, want string) bool {
+	if len(h.encoded) == 0 {
+		return want == ""
+	}
+	return gjson.Get(unsafe.String(unsafe.SliceData(h.encoded), len(h.encoded)), field).Str == want // not kept
+}
+
+// IsType reports whether the event has a type.
+func (h EventHead) IsType(t EventType) bool { return h.has("type", string(t)) }
+
+// IsCaller reports whether the event has a caller, as Caller returns it.
+func (h EventHead) IsCaller(caller string) bool {
+	return caller != "" && h.has("caller", caller) && (h.isOfCall() || h.IsType(TaskDenied{}.EventType()))
+}
 
 // Type returns the type of the event.
 func (h EventHead) Type() EventType { return EventType(h.text("type")) }
@@ -47,7 +65,7 @@ func (h EventHead) Tool() string {
 
 // Caller returns the principal that called, or asked for a task in vain, unless it is an agent.
 func (h EventHead) Caller() string {
-	if !h.isOfCall() && h.Type() != (TaskDenied{}).EventType() {
+	if !h.isOfCall() && !h.IsType(TaskDenied{}.EventType()) {
 		return ""
 	}
 	return h.text("caller")
@@ -74,11 +92,8 @@ func (h EventHead) At() time.Time {
 // isOfCall reports whether the event is a call, its outcome, or the change of a workflow
 // state.
 func (h EventHead) isOfCall() bool {
-	switch h.Type() {
-	case ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(), StateTransition{}.EventType():
-		return true
-	}
-	return false
+	return h.IsType(ToolCall{}.EventType()) || h.IsType(ToolResult{}.EventType()) || h.IsType(ToolError{}.EventType()) ||
+		h.IsType(StateTransition{}.EventType())
 }
 
 // EventFilter reports whether an event is wanted.

@@ -337,5 +337,8 @@ func TestEventHead(t *testing.T) {
 		if h.Tool() != tt.tool || h.Caller() != tt.caller || h.IsDenied() != tt.denied {
 			t.Errorf("%s: tool %q, caller %q, denied %v", text, h.Tool(), h.Caller(), h.IsDenied())
 		}
+		if !h.IsType(tt.body.EventType()) || h.IsType("other") || h.IsCaller("other") || h.IsCaller("") || h.IsCaller("user:ann@r") != (tt.caller == "user:ann@r") {
+			t.Errorf("%s: another type or caller", text)
+		}
 	}
 }

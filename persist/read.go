@@ -104,6 +104,11 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 	if err != nil {
 		return journal.Event{}, err
 	}
+	return decodePayload(key, payload)
+}
+
+// decodePayload decodes the payload of an entry of the log.
+func decodePayload(key, payload []byte) (journal.Event, error) {
 	var e journal.Event
 	if err := json.Unmarshal(payload, &e); err != nil {
 		return e, fmt.Errorf("event %d: %w", number(key), err)
@@ -114,7 +119,7 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 
 // FollowEvents implements journal.EventFollower.
 func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
-	return s.follow(ctx, after, wait, decodeEvent)
+	return s.follow(ctx, after, wait, nil)
 }
 
 // FollowTask implements journal.EventFollower.
@@ -124,27 +129,16 @@ func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint
 
 // FollowMatching implements journal.EventFollower.
 func (s *Store) FollowMatching(ctx context.Context, match journal.EventFilter, after uint64, wait bool) iter.Seq2[journal.Event, error] {
-	return s.follow(ctx, after, wait, matchingDecoder(match))
-}
-
-// matchingDecoder returns a decoder of the events that match. Of others it returns the
-// sequence number only.
-func matchingDecoder(match journal.EventFilter) decoder {
-	return func(key, value []byte) (journal.Event, error) {
-		payload, err := unframe(bucketLog, key, kindEvent, value)
-		if err == nil && !match(journal.NewEventHead(number(key), payload)) {
-			return journal.Event{Seq: number(key)}, nil
-		}
-		return decodeEvent(key, value)
-	}
+	return s.follow(ctx, after, wait, match)
 }
 
 // EventsBefore implements journal.EventSeeker.
 func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, before uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for before > 0 {
-			events, err := s.earlierChunk(ctx, before, matchingDecoder(match))
-			for _, e := range events {
+			part, err := s.earlierChunk(ctx, before, match)
+			for e := range part.all {
+				before = e.Seq
 				if !yield(e, nil) {
 					return
 				}
@@ -153,34 +147,67 @@ func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, bef
 				yield(journal.Event{}, err)
 				return
 			}
-			if len(events) == 0 {
+			if len(part.seqs) == 0 {
 				return
 			}
-			before = events[len(events)-1].Seq
+		}
+	}
+}
+
+// logChunk is a part of the log, in the order in which it was read. Of an event that does not
+// match it has only the number: thousands of followers may each hold a part in which little
+// matches.
+type logChunk struct {
+	seqs   []uint64        // of all events
+	events []journal.Event // those that match
+}
+
+// all yields every event of the chunk. One that does not match has only its number.
+func (c logChunk) all(yield func(journal.Event) bool) {
+	events := c.events
+	for _, seq := range c.seqs {
+		e := journal.Event{Seq: seq}
+		if len(events) > 0 && events[0].Seq == seq {
+			e, events = events[0], events[1:]
+		}
+		if !yield(e) {
+			return
 		}
 	}
 }
 
 // earlierChunk reads a chunk of the log before a sequence number, newest first.
-func (s *Store) earlierChunk(ctx context.Context, before uint64, decode decoder) ([]journal.Event, error) {
-	return s.readChunk(ctx, decode, func(c *bolt.Cursor) (key, value []byte) { return lastBefore(c, before) }, (*bolt.Cursor).Prev)
+func (s *Store) earlierChunk(ctx context.Context, before uint64, match journal.EventFilter) (logChunk, error) {
+	return s.readChunk(ctx, match, func(c *bolt.Cursor) (key, value []byte) { return lastBefore(c, before) }, (*bolt.Cursor).Prev)
 }
 
-// readChunk reads a chunk of the log from the entry that first returns.
-func (s *Store) readChunk(ctx context.Context, decode decoder, first, next func(*bolt.Cursor) (key, value []byte)) ([]journal.Event, error) {
-	var events []journal.Event
-	err := s.view(ctx, func(tx *bolt.Tx) error {
+// laterChunk reads a chunk of the log after a sequence number.
+func (s *Store) laterChunk(ctx context.Context, after uint64, match journal.EventFilter) (logChunk, error) {
+	return s.readChunk(ctx, match, func(c *bolt.Cursor) (key, value []byte) { return c.Seek(numberKey(after + 1)) }, (*bolt.Cursor).Next)
+}
+
+// readChunk reads a chunk of the log from the entry that first returns. A nil match matches
+// every event. With an error it returns what it has read before.
+func (s *Store) readChunk(ctx context.Context, match journal.EventFilter, first, next func(*bolt.Cursor) (key, value []byte)) (part logChunk, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketLog).Cursor()
-		for key, value := first(c); key != nil && len(events) < chunkSize; key, value = next(c) {
-			e, err := decode(key, value)
+		for key, value := first(c); key != nil && len(part.seqs) < chunkSize; key, value = next(c) {
+			payload, err := unframe(bucketLog, key, kindEvent, value)
 			if err != nil {
 				return err
 			}
-			events = append(events, e)
+			if match == nil || match(journal.NewEventHead(number(key), payload)) {
+				e, err := decodePayload(key, payload)
+				if err != nil {
+					return err
+				}
+				part.events = append(part.events, e)
+			}
+			part.seqs = append(part.seqs, number(key))
 		}
 		return nil
 	})
-	return events, err
+	return part, err
 }
 
 // lastBefore moves a cursor to the last entry before a number.
@@ -225,29 +252,26 @@ func (s *Store) SeqBefore(ctx context.Context, at time.Time) (seq uint64, err er
 	return seq, err
 }
 
-// decoder decodes an entry of the log. It may return an Event with a sequence number only.
-type decoder func(key, value []byte) (journal.Event, error)
-
 // follow yields the events after a sequence number, and with wait those that are committed
-// later. It reads the notification channel before the log, so that it misses no commit.
-func (s *Store) follow(ctx context.Context, after uint64, wait bool, decode decoder) iter.Seq2[journal.Event, error] {
+// later. Of events that do not match it yields only the number; a nil match matches all. It reads the notification channel before the log, so that it misses no commit.
+func (s *Store) follow(ctx context.Context, after uint64, wait bool, match journal.EventFilter) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
 			committed := s.nextCommit()
-			events, err := s.logChunk(ctx, after, decode)
+			part, err := s.laterChunk(ctx, after, match)
 			if err != nil {
 				if ctx.Err() == nil || !wait { // without wait a silent end would mean that there are no more events
 					yield(journal.Event{}, err)
 				}
 				return
 			}
-			for _, e := range events {
+			for e := range part.all {
 				after = e.Seq
 				if !yield(e, nil) {
 					return
 				}
 			}
-			if len(events) > 0 {
+			if len(part.seqs) > 0 {
 				continue
 			}
 			if !wait {
@@ -267,11 +291,6 @@ func (s *Store) nextCommit() <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.notify
-}
-
-// logChunk reads a chunk of the log after a sequence number.
-func (s *Store) logChunk(ctx context.Context, after uint64, decode decoder) ([]journal.Event, error) {
-	return s.readChunk(ctx, decode, func(c *bolt.Cursor) (key, value []byte) { return c.Seek(numberKey(after + 1)) }, (*bolt.Cursor).Next)
 }
 
 // ReadInbox implements journal.Mailbox.
