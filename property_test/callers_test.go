@@ -180,7 +180,7 @@ func (c *callerOrg) checkCallers() error {
 // caller with a deleted role or a damaged record may call nothing.
 func TestCaller_HasPermissionsOfRole(t *testing.T) {
 	dir, n := newStoreDir(t), 0
-	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 600}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 600, ShortCases: 30}, func(t *proptest.Choices) error {
 		n++
 		w, err := newCheckedOrg(fmt.Sprint(dir, "/", n))
 		if w == nil {

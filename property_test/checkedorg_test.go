@@ -691,7 +691,7 @@ func (o *checkedOrg) checkCalls(a *agent) error {
 // by a role that is or may have been tool-gated.
 func TestVisible_EqualsCallableInEveryState(t *testing.T) {
 	dir, n := newStoreDir(t), 0
-	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 400}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 400, ShortCases: 30}, func(t *proptest.Choices) error {
 		n++
 		w, err := newCheckedOrg(fmt.Sprint(dir, "/", n))
 		if w == nil {

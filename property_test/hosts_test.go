@@ -264,7 +264,7 @@ func (o *hostOrg) check() error {
 // For all host rules, creators of roles and later changes: an agent reaches only hosts that are allowed now by its role,
 // the creators of its role, its ancestors and the caller of its task.
 func TestHosts_NoAgentExceedsItsCreators(t *testing.T) {
-	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300, CaseFactor: 2}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300, CaseFactor: 2, ShortCases: 50}, func(t *proptest.Choices) error {
 		c, err := newHostOrg()
 		if c == nil {
 			return err

@@ -214,7 +214,7 @@ func (q requestCase) ask() (tools []string, code errcode.Code, before, after str
 // changes nothing.
 func TestRequests_Narrow(t *testing.T) {
 	outcomes := map[errcode.Code]int{}
-	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 60, CaseFactor: 10}, func(c *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 60, CaseFactor: 10, ShortCases: 300}, func(c *proptest.Choices) error {
 		q := newRequestCase(c)
 		tools, code, before, after, err := q.ask()
 		if err != nil {

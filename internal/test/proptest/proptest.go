@@ -72,6 +72,7 @@ type CaseSize struct {
 	MaxChoices int   // of the longest case
 	MinChoices int   // of the shortest case; 0 is a quarter of MaxChoices
 	CaseFactor int   // multiplies Flags.Cases; 0 is 1
+	ShortCases int   // if set, the largest number of cases with -short, unless -cases sets it
 	ExactCases int   // if set, the number of cases, each with MaxChoices
 	SeedOffset int64 // added to the seed, so that the parts of a split property differ
 }
@@ -80,6 +81,9 @@ type CaseSize struct {
 func (s CaseSize) parameters(seed int64, cases int) *gopter.TestParameters {
 	p := gopter.DefaultTestParametersWithSeed(seed + s.SeedOffset)
 	p.MinSuccessfulTests = cases * max(1, s.CaseFactor)
+	if s.ShortCases > 0 && testing.Short() && !isFlagSet("cases") {
+		p.MinSuccessfulTests = min(p.MinSuccessfulTests, s.ShortCases)
+	}
 	p.MinSize, p.MaxSize = s.MinChoices, s.MaxChoices
 	if s.MinChoices == 0 {
 		p.MinSize = s.MaxChoices / 4
@@ -89,6 +93,12 @@ func (s CaseSize) parameters(seed int64, cases int) *gopter.TestParameters {
 	}
 	p.MaxShrinkCount = 2000
 	return p
+}
+
+// isFlagSet reports whether the command line sets a flag.
+func isFlagSet(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
 }
 
 // CaseError is the error of a property that says what its case did. It is printed with Steps in
