@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
-# Chromium, mkfs.xfs, strace, curl and promtool from the distribution, and the npm packages that
+# RabbitMQ, Chromium, mkfs.xfs, strace, curl and promtool from the distribution, and the npm packages that
 # internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run), and the Python
 # packages of openai/requirements.txt (40 MB) and trustgraph/requirements.txt (100 MB) in
 # internal/test/e2e. It is safe to run again, and prints nothing if everything is installed.
@@ -10,6 +10,7 @@ missing=""
 need() { command -v "$1" >/dev/null || missing="$missing $2"; }
 [ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || missing=" postgresql"
 need mariadbd mariadb-server
+[ -e /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
 need chromium chromium
 need mkfs.xfs xfsprogs
 need strace strace

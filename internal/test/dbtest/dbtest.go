@@ -1,10 +1,11 @@
-// Package dbtest starts real PostgreSQL and MariaDB servers for tests. Each server
+// Package dbtest starts real PostgreSQL, MariaDB and RabbitMQ servers for tests. Each server
 // starts once for the tests of a package, on a loopback port and in a temporary
 // directory, and stops after them.
 //
 //	func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
 //
 //	db := dbtest.NewPostgres(t) // an empty database for t only
+//	b := dbtest.StartRabbitMQ(t) // a broker that the tests of the package share
 //
 // Only tests import it.
 package dbtest
@@ -43,7 +44,7 @@ type Database struct {
 // calls it and exits with the status it returns.
 func RunTests(m *testing.M) int {
 	defer func() {
-		for _, s := range []*server{&postgres, &mariadb} {
+		for _, s := range []*server{&postgres, &mariadb, &rabbitmq} {
 			s.stop()
 		}
 	}()
@@ -57,15 +58,16 @@ type server struct {
 	readyLine string // the line it logs then
 	prepare   func(s *server) error
 	argv      func(s *server) []string
+	env       func(s *server) []string // in addition; nil has none
 
 	once          sync.Once
 	err           error
 	dir           string
 	port          int
-	cmd           *exec.Cmd
-	exited        chan struct{} // closed when the process has exited
-	databaseCount atomic.Int64  // databases that have got a name
-	owner         *owner        // of the directory and the process; nil is the tests' own
+	ports         []int            // further ports that it needs
+	group         *procgroup.Group // nil while the server does not run
+	databaseCount atomic.Int64     // databases that have got a name
+	owner         *owner           // of the directory and the process; nil is the tests' own
 }
 
 // owner is a user and a group, as the system numbers them.
@@ -111,28 +113,20 @@ func (s *server) start() (err error) {
 	return s.run(s.argv(s))
 }
 
-// run starts the program and returns when it accepts connections. The program dies
-// with the thread that started it, so that thread waits for it.
+// run starts the program and returns when it accepts connections.
 func (s *server) run(argv []string) error {
-	s.cmd, s.exited = s.command(argv...), make(chan struct{})
-	log, err := s.cmd.StderrPipe()
-	if err != nil {
+	cmd := s.command(argv...)
+	log, stderr := io.Pipe()
+	cmd.Stderr = stderr
+	group := procgroup.Of(cmd)
+	if err := group.Start(); err != nil {
 		return err
 	}
-	started := make(chan error)
+	s.group = group
 	go func() {
-		goruntime.LockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			s.cmd.Process.Wait()
-			close(s.exited)
-		}
+		<-group.Ended()
+		stderr.Close()
 	}()
-	if err := <-started; err != nil {
-		s.cmd = nil
-		return err
-	}
 	return s.awaitReady(log)
 }
 
@@ -162,13 +156,12 @@ func (s *server) awaitReady(log io.Reader) error {
 
 // stop stops the server, if it runs, and removes its directory.
 func (s *server) stop() {
-	if s.cmd != nil {
-		s.cmd.Process.Signal(syscall.SIGQUIT) // stops both servers immediately
+	if s.group != nil {
+		s.group.Signal(syscall.SIGQUIT) // stops all servers immediately
 		select {
-		case <-s.exited:
+		case <-s.group.Ended():
 		case <-time.After(5 * time.Second):
-			s.cmd.Process.Kill()
-			<-s.exited
+			s.kill()
 		}
 	}
 	if s.dir != "" {
@@ -176,11 +169,20 @@ func (s *server) stop() {
 	}
 }
 
+// kill kills the server and waits for its end.
+func (s *server) kill() {
+	s.group.Signal(syscall.SIGKILL)
+	<-s.group.Ended()
+}
+
 // command returns a command that runs as the server's account.
 func (s *server) command(argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "PGPASSWORD=" + password}
+	if s.env != nil {
+		cmd.Env = append(cmd.Env, s.env(s)...)
+	}
 	cmd.SysProcAttr = procgroup.Attributes()
 	if s.owner != nil {
 		runAs(cmd.SysProcAttr, *s.owner)

@@ -26,3 +26,19 @@ func TestServers_CreateSeparateDatabases(t *testing.T) {
 		})
 	}
 }
+
+func TestRabbitMQ_AcceptsConnectionsAlsoAfterItWasKilled(t *testing.T) {
+	b := dbtest.StartRabbitMQ(t)
+	address := net.JoinHostPort(b.Host, strconv.Itoa(b.Port))
+	restart := dbtest.KillRabbitMQ(t)
+	if conn, err := net.Dial("tcp", address); err == nil {
+		conn.Close()
+		t.Error("a killed server accepts connections")
+	}
+	restart()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
