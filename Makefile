@@ -36,7 +36,7 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm release
+.PHONY: test check format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop release
 
 # Releases are built without cgo, and so are the tests: that links them without the linker
 # of C. Only the race detector needs cgo.
@@ -153,6 +153,15 @@ test-llm: internal/test/e2e/.venv/ready
 
 internal/test/e2e/.venv/ready: internal/test/e2e/requirements.txt internal/test/e2e/llm.sh
 	@internal/test/e2e/llm.sh
+
+# Tool services of TrustGraph, called through RabbitMQ, and services of this module that
+# TrustGraph calls. Its Python packages come from the Python index.
+test-interop: internal/test/interop/.venv-2.11/ready deps
+	go vet -tags interop ./internal/test/interop
+	go test -tags interop -count=1 -v -timeout 10m ./internal/test/interop
+
+internal/test/interop/.venv-2.11/ready: internal/test/interop/requirements-2.7.txt internal/test/interop/requirements-2.11.txt internal/test/interop/install.sh
+	@internal/test/interop/install.sh
 
 # The files of a release of the last commit, in dist/: docs/install.md describes them.
 release:
