@@ -65,7 +65,7 @@ const connectTimeout = 3 * time.Second
 func (d *driver) connect(l *link) (*nats.Conn, error) {
 	o := nats.GetDefaultOptions()
 	list := []nats.Option{
-		nats.Name("rolecall " + l.service), nats.Timeout(connectTimeout), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(),
+		nats.Name("rolecall " + l.service), nats.Timeout(connectTimeout), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(200 * time.Millisecond), nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(l.disconnected),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {

@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/test/tcpproxy"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/broker/brokertest"
 	"github.com/rolecall/rolecall/modules/toolservice/protocol"
@@ -259,12 +260,12 @@ func TestLink_SurvivesKilledBroker(t *testing.T) {
 
 func TestLink_SurvivesCutConnection(t *testing.T) {
 	b := dbtest.StartRabbitMQ(t)
-	p := newProxy(t, net.JoinHostPort(b.Host, strconv.Itoa(b.Port)))
+	p := tcpproxy.New(t, net.JoinHostPort(b.Host, strconv.Itoa(b.Port)))
 	q := queues("cut")
-	l, deliveries := open(t, connect(t, b, "amqp://"+p.address()), q)
+	l, deliveries := open(t, connect(t, b, "amqp://"+p.Address()), q)
 	serve(t, b, q, echo)
 	for range 3 {
-		p.cut()
+		p.Cut()
 		if d := receive(t, deliveries, "notice"); !errors.Is(d.Err, broker.ErrUnavailable) {
 			t.Errorf("received %q, %v, want ErrUnavailable", d.ID, d.Err)
 		}
@@ -276,12 +277,12 @@ func TestLink_SurvivesCutConnection(t *testing.T) {
 // the end of the driver.
 func TestSend_EndsAtDeadlineBehindSilentBroker(t *testing.T) {
 	b := dbtest.StartRabbitMQ(t)
-	p := newProxy(t, net.JoinHostPort(b.Host, strconv.Itoa(b.Port)))
+	p := tcpproxy.New(t, net.JoinHostPort(b.Host, strconv.Itoa(b.Port)))
 	q := queues("silent")
-	d := connect(t, b, "amqp://"+p.address())
+	d := connect(t, b, "amqp://"+p.Address())
 	l, _ := open(t, d, q)
 	serve(t, b, q, echo)
-	p.hold(t)
+	p.Hold(t)
 	for _, size := range []int{10, 16 << 20, 10} { // the second does not fit into the buffers of the system
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		sent, err := l.Send(ctx, broker.Message{ID: "late", Body: make([]byte, size)})

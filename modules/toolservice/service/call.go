@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,10 +98,16 @@ func (s *Service) call(ctx context.Context, c *Call) (text string, err error) {
 	return s.handler(ctx, c)
 }
 
-// answer sends the last response to a request.
+// answer sends the last response to a request. One that is too large is an error, so that the
+// caller does not wait for it.
 func (s *Service) answer(m *nats.Msg, r protocol.Response) {
 	r.EndOfStream = true
-	if err := respond(m, r); err != nil {
+	err := respond(m, r)
+	if errors.Is(err, nats.ErrMaxPayload) {
+		message := fmt.Sprintf("the result has %d bytes, more than the broker accepts in one message", len(r.Text))
+		err = respond(m, protocol.Response{Error: &protocol.Error{Type: protocol.ErrorService, Message: message}, EndOfStream: true})
+	}
+	if err != nil {
 		s.options.Log.Warn("response not sent", "service", s.options.ID, "error", err)
 	}
 }

@@ -106,7 +106,7 @@ func Start(o Options, h Handler) (*Service, error) {
 
 // connect connects and subscribes. The queue group is the id, so that processes share requests.
 func (s *Service) connect() (err error) {
-	list := []nats.Option{nats.Name(s.options.ID), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false)}
+	list := []nats.Option{nats.Name(s.options.ID), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false), nats.IgnoreAuthErrorAbort()}
 	if s.options.Key != "" {
 		list = append(list, nats.UserInfo(s.options.ID, s.options.Key))
 	}
