@@ -22,7 +22,7 @@ SAMPLED = go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps "
 	sed -nE 's|^(.*)\.test .*internal/test/short( .*)?$$|\1|p'
 
 # Modules of their own, so that rolecall does not depend on what they require.
-MODULES = internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
+MODULES = modules/toolservice/kafka internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
 
 # Modules that make test leaves to make check: the validator of OpenAPI alone compiles for
 # five minutes.
