@@ -7,14 +7,15 @@
 // with never enter rolecall's go.mod.
 //
 // Subjects that wait for a disk or another process are measured in wall time (append,
-// restart, durable, durabletask, sandbox, script). Memory is measured once (idle,
+// restart, durable, durabletask, sandbox, script,
+// toolservice). Memory is measured once (idle,
 // start, agentscript). The load an organization sustains (load), growth over time (soak), a million
 // idle agents (million) and declared tools compared with MCP Toolbox (toolbox) take
 // long and run only when named. append and durabletask build the peers in the folder
 // peers, which is another module. Package internal/test/soakreport stores the goals
 // that are printed as soakreport.
 //
-//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|agentscript|invoke|million|load|soak|streams|toolbox|wrk] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|toolservice|idle|start|agentscript|invoke|million|load|soak|streams|toolbox|wrk] …
 package main
 
 import (
@@ -81,6 +82,8 @@ var wallSubjects = []subject{
 	{"durabletask", durableTaskComparison},
 	{"sandbox", sandboxComparison},
 	{"script", scriptComparison},
+	{"toolservice", func() (comparison, error) { return serviceComparison(1) }},
+	{"toolservice", func() (comparison, error) { return serviceComparison(64) }},
 }
 
 func main() {

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package toolservice_test
 
@@ -178,6 +178,7 @@ func (n neighbour) wantUndisturbed(t *testing.T) {
 
 // frail is a service in a process of its own.
 type frail struct {
+	cmd   *exec.Cmd
 	group *procgroup.Group
 	lines *bufio.Scanner
 }
@@ -190,13 +191,15 @@ func startFrail(t *testing.T, url string) frail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := frail{procgroup.Of(cmd), bufio.NewScanner(out)}
+	f := frail{cmd, procgroup.Of(cmd), bufio.NewScanner(out)}
 	if err := f.group.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.group.Signal(syscall.SIGKILL); <-f.group.Ended() })
 	return f
 }
+
+func (f frail) pid() int { return f.cmd.Process.Pid }
 
 // waitReceived waits until the service has received a topic.
 func (f frail) waitReceived(t *testing.T, topic string) {
@@ -238,6 +241,10 @@ func TestFault_ServiceIsStopped(t *testing.T) {
 	joke, patient := toolOf(t, d, "frail", tool.ReadOnly, 100*time.Millisecond), toolOf(t, d, "frail", tool.ReadOnly, time.Minute)
 	awaitAnswer(t, patient)
 	f.group.Signal(syscall.SIGSTOP)
+	waitFor(t, "the stop", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.pid()))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	})
 	for range 3 {
 		wantOutcome(t, "a call of the stopped service", ask(t, joke, "late"), "tool_timeout")
 	}
@@ -397,7 +404,9 @@ func TestFault_BrokerRestarts(t *testing.T) {
 	if !strings.Contains(got, "tool_interrupted: ") || !strings.Contains(got, `tool_unavailable: the response of the tool service "frail" was lost`) {
 		t.Errorf("calls that waited: %q", got)
 	}
-	wantOutcome(t, "a call without a broker", ask(t, n.tool, "cats"), "tool_unavailable: tell-joke did not run: the broker")
+	waitFor(t, "the notice that the broker cannot be reached", func() bool {
+		return strings.HasPrefix(ask(t, n.tool, "cats"), "tool_unavailable: tell-joke did not run: the broker")
+	})
 	startNATS(t, port, nil)
 	awaitAnswer(t, n.tool)
 }

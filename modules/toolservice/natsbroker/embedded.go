@@ -169,15 +169,13 @@ func (e *embedded) takeInvalid() (list []uint64) {
 	return list
 }
 
-// servicePermissions returns what the account of a service may do.
+// servicePermissions returns what the account of a service may do. It answers to the inboxes of
+// its own service. The server's permission to respond would keep every request for as long as it
+// may be answered.
 func servicePermissions(q broker.Queues) *server.Permissions {
 	subject := q.Request.Subject()
 	return &server.Permissions{
 		Subscribe: &server.SubjectPermission{Allow: []string{subject, subject + " " + q.Service}},
-		Publish:   &server.SubjectPermission{Deny: []string{">"}},
-		Response:  &server.ResponsePermission{MaxMsgs: maxPieces, Expires: time.Hour},
+		Publish:   &server.SubjectPermission{Allow: []string{inboxes(q.Service) + ">"}},
 	}
 }
-
-// maxPieces is the largest number of messages of one response on the embedded server.
-const maxPieces = 100_000

@@ -8,6 +8,8 @@ package natsbroker
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -143,6 +145,12 @@ func (d *driver) Close() error {
 	return nil
 }
 
+// inboxes returns how the inboxes of a service's links begin. The id of the service is one part of
+// the subject, whatever its characters.
+func inboxes(service string) string {
+	return nats.InboxPrefix + base64.RawURLEncoding.EncodeToString([]byte(service)) + "."
+}
+
 // link carries the requests to one service. Its inbox is a subject that cannot be guessed.
 type link struct {
 	driver  *driver
@@ -155,7 +163,7 @@ type link struct {
 
 // Open implements broker.Driver.
 func (d *driver) Open(ctx context.Context, q broker.Queues, receive func(broker.Delivery)) (broker.Link, error) {
-	l := &link{driver: d, service: q.Service, subject: q.Request.Subject(), inbox: nats.NewInbox() + ".", receive: receive}
+	l := &link{driver: d, service: q.Service, subject: q.Request.Subject(), inbox: inboxes(q.Service) + rand.Text() + ".", receive: receive}
 	conn, err := d.connect(l)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package natsbroker_test
 
 import (
 	"errors"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -136,7 +138,7 @@ func TestEmbedded_ServiceReadsItsOwnQueueOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantViolation(t, conn, errs, "another queue group")
-	for _, subject := range []string{"tg.request.joke", "tg.response.joke", "_INBOX.abc.def", "$SYS.REQ.SERVER.PING"} {
+	for _, subject := range []string{"tg.request.joke", "tg.response.joke", "_INBOX.abc.def", "_INBOX.b3RoZXI.abc.def", "_INBOX.joke.abc.def", "$SYS.REQ.SERVER.PING"} {
 		if err := conn.Publish(subject, []byte("forged")); err != nil {
 			t.Fatal(err)
 		}
@@ -200,5 +202,39 @@ func TestKind_RejectsConfigurations(t *testing.T) {
 		if err := natsbroker.Kind().Check(c); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// A server that remembers each request until its answer is no longer allowed fills the memory.
+func TestEmbedded_KeepsNothingOfAnsweredRequests(t *testing.T) {
+	const count, most = 20_000, 50 // bytes for each
+	topic := protocol.Topic{Class: "request", Space: "tg", Name: "joke"}
+	a := &accounts{queues: broker.Queues{Service: "joke", Request: topic}}
+	d, url := connectEmbedded(t, a)
+	defer d.Close()
+	answered := make(chan bool, count)
+	l, err := d.Open(t.Context(), a.queues, func(broker.Delivery) { answered <- true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, url, []nats.Option{nats.UserInfo("joke", password)}, a.queues, func(m broker.Message, respond func(broker.Message)) { respond(m) })
+	send := func(n int) uint64 {
+		for i := range n {
+			if _, err := l.Send(t.Context(), broker.Message{ID: strconv.Itoa(i), Body: []byte("{}")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range n {
+			<-answered
+		}
+		runtime.GC()
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return memory.HeapAlloc
+	}
+	before := send(count) // buffers grow
+	after := send(count)
+	if grown := (int64(after) - int64(before)) / count; grown > most {
+		t.Errorf("the heap grew by %d bytes for each request, want %d at most", grown, most)
 	}
 }
