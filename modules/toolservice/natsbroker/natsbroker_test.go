@@ -1,9 +1,9 @@
 package natsbroker_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -219,8 +219,8 @@ func TestEmbedded_KeepsNothingOfAnsweredRequests(t *testing.T) {
 	}
 	serve(t, url, []nats.Option{nats.UserInfo("joke", password)}, a.queues, func(m broker.Message, respond func(broker.Message)) { respond(m) })
 	send := func(n int) uint64 {
-		for i := range n {
-			if _, err := l.Send(t.Context(), broker.Message{ID: strconv.Itoa(i), Body: []byte("{}")}); err != nil {
+		for range n {
+			if _, err := l.Send(t.Context(), broker.Message{ID: rand.Text(), Body: []byte("{}")}); err != nil {
 				t.Fatal(err)
 			}
 		}
