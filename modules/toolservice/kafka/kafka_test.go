@@ -21,7 +21,7 @@ import (
 )
 
 // startKafka starts a fake of Kafka in this process, which speaks its protocol.
-func startKafka(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
+func startKafka(t testing.TB, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append(options, kfake.NumBrokers(1))...)
 	if err != nil {
@@ -32,7 +32,7 @@ func startKafka(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 }
 
 // connect returns a driver, which the test closes.
-func connect(t *testing.T, c *kfake.Cluster) broker.Driver {
+func connect(t testing.TB, c *kfake.Cluster) broker.Driver {
 	t.Helper()
 	d, err := kafka.Connect(broker.Config{Name: "main", URL: "kafka://" + strings.Join(c.ListenAddrs(), ",")})
 	if err != nil {
@@ -43,7 +43,7 @@ func connect(t *testing.T, c *kfake.Cluster) broker.Driver {
 
 // commitEnd makes a group begin at the present end of the requests, if it has not begun. A service
 // of TrustGraph finds that end a moment after it has started.
-func commitEnd(t *testing.T, c *kfake.Cluster, group string, q broker.Queues) {
+func commitEnd(t testing.TB, c *kfake.Cluster, group string, q broker.Queues) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
 	if err != nil {
@@ -72,7 +72,7 @@ func commitEnd(t *testing.T, c *kfake.Cluster, group string, q broker.Queues) {
 
 // serve answers requests as a service of TrustGraph does: in the group of its id, from the end of
 // the topic.
-func serve(t *testing.T, c *kfake.Cluster, q broker.Queues, answer func(broker.Message, func(broker.Message))) (stop func()) {
+func serve(t testing.TB, c *kfake.Cluster, q broker.Queues, answer func(broker.Message, func(broker.Message))) (stop func()) {
 	t.Helper()
 	group, assigned := q.Service+"-request", make(chan bool, 100)
 	commitEnd(t, c, group, q)
@@ -119,14 +119,18 @@ func header(r *kgo.Record, name string) string {
 	return ""
 }
 
-func TestDriver(t *testing.T) {
+func TestDriver(t *testing.T)      { brokertest.TestDriver(t, target(t)) }
+func BenchmarkDriver(b *testing.B) { brokertest.BenchmarkDriver(b, target(b)) }
+
+// target returns a driver with the fake.
+func target(t testing.TB) brokertest.Target {
 	c := startKafka(t)
-	brokertest.TestDriver(t, brokertest.Target{
-		Connect: func(t *testing.T) broker.Driver { return connect(t, c) },
-		Serve: func(t *testing.T, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
+	return brokertest.Target{
+		Connect: func(t testing.TB) broker.Driver { return connect(t, c) },
+		Serve: func(t testing.TB, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
 			return serve(t, c, q, answer)
 		},
-	})
+	}
 }
 
 // queues returns the queues of a service.

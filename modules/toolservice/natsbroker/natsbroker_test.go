@@ -19,7 +19,7 @@ import (
 )
 
 // serve receives requests at a server, in the queue group of the service.
-func serve(t *testing.T, url string, options []nats.Option, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
+func serve(t testing.TB, url string, options []nats.Option, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
 	t.Helper()
 	conn, err := nats.Connect(url, options...)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *accounts) FindAccount(service, given string) (broker.Queues, bool) {
 }
 
 // connectEmbedded returns a driver with an embedded server on a free port, and its address.
-func connectEmbedded(t *testing.T, a broker.Accounts) (broker.Driver, string) {
+func connectEmbedded(t testing.TB, a broker.Accounts) (broker.Driver, string) {
 	t.Helper()
 	d, err := natsbroker.Connect(broker.Config{Name: "main", Listen: "127.0.0.1:0", Accounts: a})
 	if err != nil {
@@ -67,26 +67,30 @@ func connectEmbedded(t *testing.T, a broker.Accounts) (broker.Driver, string) {
 	return d, "nats://" + d.(broker.Embedded).Address()
 }
 
-func TestDriver_Embedded(t *testing.T) {
+func TestDriver_Embedded(t *testing.T)      { brokertest.TestDriver(t, embeddedTarget()) }
+func BenchmarkDriver_Embedded(b *testing.B) { brokertest.BenchmarkDriver(b, embeddedTarget()) }
+
+// embeddedTarget returns a driver with an embedded server.
+func embeddedTarget() brokertest.Target {
 	a, url := &accounts{}, ""
-	brokertest.TestDriver(t, brokertest.Target{
+	return brokertest.Target{
 		ReportsNoService: true,
-		Connect: func(t *testing.T) broker.Driver {
+		Connect: func(t testing.TB) broker.Driver {
 			d, address := connectEmbedded(t, a)
 			url = address
 			return d
 		},
-		Serve: func(t *testing.T, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
+		Serve: func(t testing.TB, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
 			a.mu.Lock()
 			a.queues = q
 			a.mu.Unlock()
 			return serve(t, url, []nats.Option{nats.UserInfo(q.Service, password)}, q, answer)
 		},
-	})
+	}
 }
 
 // startServer starts a server of its own, as an external one.
-func startServer(t *testing.T) string {
+func startServer(t testing.TB) string {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {
@@ -100,21 +104,25 @@ func startServer(t *testing.T) string {
 	return s.ClientURL()
 }
 
-func TestDriver_External(t *testing.T) {
+func TestDriver_External(t *testing.T)      { brokertest.TestDriver(t, externalTarget(t)) }
+func BenchmarkDriver_External(b *testing.B) { brokertest.BenchmarkDriver(b, externalTarget(b)) }
+
+// externalTarget returns a driver with a server of its own.
+func externalTarget(t testing.TB) brokertest.Target {
 	url := startServer(t)
-	brokertest.TestDriver(t, brokertest.Target{
+	return brokertest.Target{
 		ReportsNoService: true,
-		Connect: func(t *testing.T) broker.Driver {
+		Connect: func(t testing.TB) broker.Driver {
 			d, err := natsbroker.Connect(broker.Config{Name: "main", URL: url})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return d
 		},
-		Serve: func(t *testing.T, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
+		Serve: func(t testing.TB, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
 			return serve(t, url, nil, q, answer)
 		},
-	})
+	}
 }
 
 func TestEmbedded_ServiceReadsItsOwnQueueOnly(t *testing.T) {

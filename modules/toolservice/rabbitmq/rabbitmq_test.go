@@ -29,7 +29,7 @@ func address(b dbtest.Broker) string {
 }
 
 // connect returns a driver, which the test closes.
-func connect(t *testing.T, b dbtest.Broker, url string) broker.Driver {
+func connect(t testing.TB, b dbtest.Broker, url string) broker.Driver {
 	t.Helper()
 	d, err := rabbitmq.Connect(broker.Config{Name: "main", URL: url, User: b.User, Password: b.Password})
 	if err != nil {
@@ -39,7 +39,7 @@ func connect(t *testing.T, b dbtest.Broker, url string) broker.Driver {
 }
 
 // dial connects as a service does.
-func dial(t *testing.T, b dbtest.Broker) *amqp.Channel {
+func dial(t testing.TB, b dbtest.Broker) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.DialConfig(address(b), amqp.Config{SASL: []amqp.Authentication{&amqp.PlainAuth{Username: b.User, Password: b.Password}}})
 	if err != nil {
@@ -54,7 +54,7 @@ func dial(t *testing.T, b dbtest.Broker) *amqp.Channel {
 }
 
 // consume receives the requests of a service as the one of TrustGraph does.
-func consume(t *testing.T, channel *amqp.Channel, q broker.Queues) <-chan amqp.Delivery {
+func consume(t testing.TB, channel *amqp.Channel, q broker.Queues) <-chan amqp.Delivery {
 	t.Helper()
 	request := q.Request.Subject()
 	for _, exchange := range []string{request, q.Response.Subject()} {
@@ -81,7 +81,7 @@ func consume(t *testing.T, channel *amqp.Channel, q broker.Queues) <-chan amqp.D
 }
 
 // respond publishes a response as a service of TrustGraph does.
-func respond(t *testing.T, channel *amqp.Channel, q broker.Queues, r broker.Message) {
+func respond(t testing.TB, channel *amqp.Channel, q broker.Queues, r broker.Message) {
 	err := channel.Publish(q.Response.Subject(), "", false, false, amqp.Publishing{
 		Headers: amqp.Table{"id": r.ID}, ContentType: "application/json", DeliveryMode: 1, Body: r.Body,
 	})
@@ -91,7 +91,7 @@ func respond(t *testing.T, channel *amqp.Channel, q broker.Queues, r broker.Mess
 }
 
 // serve answers requests until the test ends or stop is called.
-func serve(t *testing.T, b dbtest.Broker, q broker.Queues, answer func(broker.Message, func(broker.Message))) (stop func()) {
+func serve(t testing.TB, b dbtest.Broker, q broker.Queues, answer func(broker.Message, func(broker.Message))) (stop func()) {
 	channel := dial(t, b)
 	requests, done := consume(t, channel, q), make(chan struct{})
 	go func() {
@@ -110,15 +110,19 @@ func serve(t *testing.T, b dbtest.Broker, q broker.Queues, answer func(broker.Me
 	return stop
 }
 
-func TestDriver(t *testing.T) {
+func TestDriver(t *testing.T)      { brokertest.TestDriver(t, target(t)) }
+func BenchmarkDriver(b *testing.B) { brokertest.BenchmarkDriver(b, target(b)) }
+
+// target returns a driver with the real broker.
+func target(t testing.TB) brokertest.Target {
 	b := dbtest.StartRabbitMQ(t)
-	brokertest.TestDriver(t, brokertest.Target{
+	return brokertest.Target{
 		ReportsNoService: true,
-		Connect:          func(t *testing.T) broker.Driver { return connect(t, b, address(b)) },
-		Serve: func(t *testing.T, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
+		Connect:          func(t testing.TB) broker.Driver { return connect(t, b, address(b)) },
+		Serve: func(t testing.TB, q broker.Queues, answer func(broker.Message, func(broker.Message))) func() {
 			return serve(t, b, q, answer)
 		},
-	})
+	}
 }
 
 // queues returns the queues of a service.

@@ -22,11 +22,11 @@ import (
 // Target is a driver under test with its broker.
 type Target struct {
 	// Connect returns a driver that is connected to the broker. The tests close it.
-	Connect func(t *testing.T) broker.Driver
+	Connect func(t testing.TB) broker.Driver
 	// Serve receives requests as a service does, until stop is called or the test ends. It
 	// returns when a request that is sent afterwards is received. answer is called with each
 	// request; respond sends a response to it.
-	Serve func(t *testing.T, q broker.Queues, answer func(request broker.Message, respond func(broker.Message))) (stop func())
+	Serve func(t testing.TB, q broker.Queues, answer func(request broker.Message, respond func(broker.Message))) (stop func())
 	// ReportsNoService says that the broker reports requests that nothing receives.
 	ReportsNoService bool
 }
@@ -54,7 +54,7 @@ func TestDriver(t *testing.T, target Target) {
 }
 
 // queues returns the queues of a service that no other test uses.
-func queues(t *testing.T, name string) broker.Queues {
+func queues(t testing.TB, name string) broker.Queues {
 	t.Helper()
 	sum := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -70,13 +70,13 @@ func queues(t *testing.T, name string) broker.Queues {
 
 // client is a link with the deliveries that it has received.
 type client struct {
-	t          *testing.T
+	t          testing.TB
 	link       broker.Link
 	deliveries chan broker.Delivery
 }
 
 // open opens a link with a driver.
-func open(t *testing.T, d broker.Driver, q broker.Queues) *client {
+func open(t testing.TB, d broker.Driver, q broker.Queues) *client {
 	t.Helper()
 	c := &client{t: t, deliveries: make(chan broker.Delivery, 10_000)}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -91,7 +91,7 @@ func open(t *testing.T, d broker.Driver, q broker.Queues) *client {
 }
 
 // connect returns a driver that is closed at the end of the test.
-func connect(t *testing.T, target Target) broker.Driver {
+func connect(t testing.TB, target Target) broker.Driver {
 	t.Helper()
 	d := target.Connect(t)
 	t.Cleanup(func() {
