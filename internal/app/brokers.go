@@ -17,6 +17,7 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/natsbroker"
+	"github.com/rolecall/rolecall/modules/toolservice/rabbitmq"
 )
 
 // embeddedBroker is the name of the broker of tool services in a configuration without a document
@@ -43,7 +44,7 @@ type openBroker struct {
 
 // register adds the kinds that ship and those of a build.
 func (b *brokers) register(more []broker.Kind) error {
-	for _, k := range append([]broker.Kind{natsbroker.Kind()}, more...) {
+	for _, k := range append([]broker.Kind{natsbroker.Kind(), rabbitmq.Kind()}, more...) {
 		if slices.Contains(b.listKinds(), k.Name) || k.Check == nil || k.Connect == nil {
 			return errcode.New(errcode.InvalidConfig, "register the kind of broker %q: it is registered already, or has no functions", k.Name)
 		}
