@@ -100,13 +100,29 @@ func (p *PinStore) ReadPins(ctx context.Context, owner toolgroups.GroupOwner) (P
 // UpdateTools records the definitions that owner offers now, each name once, and returns the
 // record. It returns when the record is on disk.
 func (p *PinStore) UpdateTools(ctx context.Context, owner toolgroups.GroupOwner, prefix string, offered []ToolPin) (PinnedTools, error) {
+	return p.update(ctx, owner, func(r pinRecord) pinRecord { return r.withOffered(prefix, offered) })
+}
+
+// QuarantineTools is UpdateTools for an owner that the operator has not configured: the first
+// contact accepts nothing.
+func (p *PinStore) QuarantineTools(ctx context.Context, owner toolgroups.GroupOwner, prefix string, offered []ToolPin) (PinnedTools, error) {
+	return p.update(ctx, owner, func(r pinRecord) pinRecord {
+		if !r.damaged && r.Version == 0 {
+			r = pinRecord{Version: pinVersion, Prefix: prefix, Accepted: []pinEntry{}, Offered: []pinEntry{}}
+		}
+		return r.withOffered(prefix, offered)
+	})
+}
+
+// update changes the record of owner and returns it.
+func (p *PinStore) update(ctx context.Context, owner toolgroups.GroupOwner, change func(pinRecord) pinRecord) (PinnedTools, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before, err := p.read(ctx, owner)
 	if err != nil {
 		return PinnedTools{Owner: owner}, err
 	}
-	after := before.withOffered(prefix, offered)
+	after := change(before)
 	if !before.equal(after) {
 		if err := p.write(ctx, owner, after); err != nil {
 			return PinnedTools{Owner: owner}, err

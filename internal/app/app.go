@@ -125,8 +125,11 @@ type App struct {
 	pins     *modules.PinStore // accepted tool definitions of MCP servers
 	readOnly bool              // MCP servers are not connected
 
-	pools    toolbox.Pools // database connections of sources
-	brokers  brokers       // connections of tool services
+	pools   toolbox.Pools // database connections of sources
+	brokers brokers       // connections of tool services
+
+	announcements announcements // services that announce themselves
+
 	keys     *keystore.Store
 	services authServices // verifies the tokens that calls carry
 	issuers  authServices // verifies the tokens that requests carry
@@ -177,7 +180,7 @@ func Open(o Options) (*App, error) {
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 		keys:       keystore.Open(o.Data),
 	}
-	a.brokers.accounts, a.brokers.log = (*accounts)(a), o.Warn
+	a.brokers.accounts, a.brokers.log = func(name string) broker.Accounts { return &accounts{a, name} }, o.Warn
 	a.markReady = sync.OnceFunc(func() { close(a.lifecycle.ready) })
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
@@ -185,7 +188,7 @@ func Open(o Options) (*App, error) {
 	expiry := clock.NewForward(time.Now)
 	a.services.kind, a.services.log, a.services.expiry = "authService", o.Warn, expiry
 	a.issuers.kind, a.issuers.log, a.issuers.expiry = "issuer", o.Warn, expiry
-	for _, step := range []func() error{a.openRuntime, a.openTriggers, a.openServers, a.openModules} {
+	for _, step := range []func() error{a.openRuntime, a.openTriggers, a.openServers, a.openModules, a.openAnnouncements} {
 		if err := step(); err != nil {
 			a.DiscardUnused()
 			return nil, errors.Join(err, a.Close())
@@ -277,6 +280,7 @@ func (a *App) DiscardUnused() { a.store.DiscardUnused() }
 func (a *App) Close() error {
 	var errs []error
 	a.hours.stop()
+	a.announcements.close()
 	if a.MCP != nil {
 		errs = append(errs, a.MCP.Close())
 	}

@@ -15,8 +15,10 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolservice/announced"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/natsbroker"
+	"github.com/rolecall/rolecall/modules/toolservice/protocol"
 	"github.com/rolecall/rolecall/modules/toolservice/rabbitmq"
 )
 
@@ -29,7 +31,7 @@ const embeddedBroker = "embedded"
 // other methods, which are safe for concurrent use.
 type brokers struct {
 	kinds    []broker.Kind
-	accounts broker.Accounts
+	accounts func(broker string) broker.Accounts
 	log      *slog.Logger
 
 	mu   sync.Mutex // guards open
@@ -70,10 +72,11 @@ func (b *brokers) findKind(name string) (broker.Kind, bool) {
 	return b.kinds[i], true
 }
 
-// brokerFingerprint returns a digest of a broker, which includes its password.
+// brokerFingerprint returns a digest of what a connection to a broker depends on. It includes its
+// password.
 func brokerFingerprint(b config.Broker) string {
 	password := string(b.Password)
-	b.Pos, b.Password = yamldoc.Pos{}, ""
+	b.Pos, b.Password, b.Announce = yamldoc.Pos{}, "", config.Announce{}
 	text, _ := json.Marshal([]any{b, password}) // texts always marshal
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
@@ -82,7 +85,7 @@ func brokerFingerprint(b config.Broker) string {
 func (b *brokers) driverConfig(c config.Broker) broker.Config {
 	return broker.Config{
 		Name: c.Name, URL: c.URL, User: c.User, Password: string(c.Password), Listen: c.Listen, TLS: broker.TLSFiles(c.TLS),
-		Settings: c.Settings, Log: b.log, Accounts: b.accounts,
+		Settings: c.Settings, Log: b.log, Accounts: b.accounts(c.Name),
 	}
 }
 
@@ -164,13 +167,19 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 		if err := k.Check(b.driverConfig(c)); err != nil {
 			faults = append(faults, cfg.ErrorAt(c.Pos, "broker", faultText(err), ""))
 		}
+		if !c.Announce.IsOff() && !k.Announces {
+			faults = append(faults, cfg.ErrorAt(c.Pos, "announce", "is not available for brokers of type "+strconv.Quote(c.Type), "declare the services with kind: toolService"))
+		}
 	}
 	return faults
 }
 
-// accounts authenticates the tool services of the configuration in service at the embedded broker,
-// by their keys.
-type accounts App
+// accounts authenticates tool services at one embedded broker, by their keys: those of the
+// configuration in service, and those that may announce themselves there.
+type accounts struct {
+	*App
+	broker string
+}
 
 // FindAccount implements broker.Accounts.
 func (a *accounts) FindAccount(service, password string) (broker.Queues, bool) {
@@ -187,5 +196,9 @@ func (a *accounts) FindAccount(service, password string) (broker.Queues, bool) {
 			return broker.Queues{Service: s.Name, Request: s.Request, Response: s.Response}, true
 		}
 	}
-	return broker.Queues{}, false
+	if b, admission := a.announcements.policy.Load().find(service); admission == announced.Rejected || b.Name != a.broker {
+		return broker.Queues{}, false
+	}
+	request, response, ok := protocol.AnnouncedQueues(service)
+	return broker.Queues{Service: service, Request: request, Response: response}, ok
 }

@@ -288,6 +288,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.replaceTriggers(ch)
 	a.current = ch.cfg
 	a.setActive(ch.cfg)
+	errs = append(errs, a.announcements.update(ctx, ch.cfg))
 	a.brokers.checkAccounts()
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
 	models.drain(ch.models)
@@ -373,13 +374,14 @@ func (a *App) groupIDsAfter(ch *configChange) []string {
 func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	known := a.groupIDsAfter(ch)
 	faulty, failed := ch.modulesAmong(ch.faultyModules), ch.modulesAmong(ch.failedModules)
-	check := func(field string, g config.Groups) {
+	announces := newAnnouncePolicy(ch.cfg)
+	eachGroups(ch.cfg, func(field string, g config.Groups) {
 		for i, id := range g.IDs {
 			module, _, _ := strings.Cut(strings.TrimPrefix(id, string(mcpclient.NamedGroup(""))), "/")
 			add := func(problem, hint string) { faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, problem, hint)) }
 			hint := func() string { return cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known)) }
 			switch {
-			case slices.Contains(known, id), a.hasAPI(ch, id):
+			case slices.Contains(known, id), a.hasAPI(ch, id), announces.findGroup(id) != "":
 			case slices.Contains(ch.faultyModules, module), faulty != nil: // the module is the fault
 			case slices.Contains(ch.failedModules, module):
 				add("tool group "+id+" is missing: module "+module+" failed to start", "")
@@ -389,23 +391,27 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 				add("unknown tool group "+id, hint())
 			}
 		}
-	}
-	check("grant", ch.cfg.Organization.Grant)
-	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
-	for _, t := range ch.cfg.Triggers {
-		check("group", t.Groups)
-	}
-	for _, n := range ch.cfg.Gateway.Networks {
-		check("groups", n.Groups)
-	}
-	for _, r := range ch.cfg.Roles {
-		check("toolGroups", r.ToolGroups)
-		if r.Agent != nil {
-			check("agent.defaultGroups", r.Agent.DefaultGroups)
-		}
-		check("grant", r.Grant)
-	}
+	})
 	return faults
+}
+
+// eachGroups calls use with each list of groups of a configuration and the field that has it.
+func eachGroups(cfg *config.Config, use func(field string, g config.Groups)) {
+	use("grant", cfg.Organization.Grant)
+	use("defaultToolGroups", cfg.Organization.DefaultToolGroups)
+	for _, t := range cfg.Triggers {
+		use("group", t.Groups)
+	}
+	for _, n := range cfg.Gateway.Networks {
+		use("groups", n.Groups)
+	}
+	for _, r := range cfg.Roles {
+		use("toolGroups", r.ToolGroups)
+		if r.Agent != nil {
+			use("agent.defaultGroups", r.Agent.DefaultGroups)
+		}
+		use("grant", r.Grant)
+	}
 }
 
 // modulesAmong returns the names that documents of kind module declare. Such a module may have

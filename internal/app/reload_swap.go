@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -44,13 +45,21 @@ func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 }
 
 // declaredGroups returns the groups of the modules that failed to start and have no
-// predecessor. Which groups a module has is known when it runs; until then its group has
+// predecessor, and of the services that may announce themselves. Which groups a module has is known when it runs; until then its group has
 // the name of the module.
 func (a *App) declaredGroups(ch *configChange) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	declared := map[toolgroups.GroupID]toolgroups.GroupOwner{}
 	for _, name := range ch.failedModules {
 		declared[toolgroups.GroupID(name)] = modules.OwnerOf(name)
 	}
+	announces := newAnnouncePolicy(ch.cfg)
+	eachGroups(ch.cfg, func(_ string, g config.Groups) {
+		for _, id := range g.IDs {
+			if owner := announces.findGroup(id); owner != "" {
+				declared[toolgroups.GroupID(id)] = owner
+			}
+		}
+	})
 	return declared
 }
 

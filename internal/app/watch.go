@@ -241,7 +241,7 @@ func (w *configWatcher) reportQuarantine(ctx context.Context) {
 		return // a failed store is reported where it is needed
 	}
 	if w.reported = len(list); w.reported > 0 {
-		w.print(fmt.Sprintf("tools of MCP servers in quarantine: %d; see \"rolecall tool list --quarantined\"", w.reported))
+		w.print(fmt.Sprintf("tools of MCP servers and announced services in quarantine: %d; see \"rolecall tool list --quarantined\"", w.reported))
 	}
 }
 

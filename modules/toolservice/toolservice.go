@@ -105,12 +105,22 @@ func New(c Config) (*Module, error) {
 	m := &Module{config: c, slots: fair.NewSemaphore(cmp.Or(c.Service.MaxConcurrent, defaultConcurrent)), opening: make(chan struct{}, 1)}
 	m.slots.LimitQueue(maxWaiting, maxWaiting/2, maxWaiting/4)
 	for _, t := range c.Tools {
-		if err := tool.CheckName(t.Definition.Name); err != nil {
-			return nil, errcode.New(errcode.InvalidConfig, "tool of the service %q: %v", c.Service.ID, err)
+		made, err := m.MakeTool(t)
+		if err != nil {
+			return nil, err
 		}
-		m.tools = append(m.tools, &serviceTool{module: m, config: t, definition: t.Definition})
+		m.tools = append(m.tools, made)
 	}
 	return m, nil
+}
+
+// MakeTool returns a tool that calls the service, without adding it to the module. It is for
+// modules whose tools change. Errors: InvalidConfig.
+func (m *Module) MakeTool(t Tool) (tool.Tool, error) {
+	if err := tool.CheckName(t.Definition.Name); err != nil {
+		return nil, errcode.New(errcode.InvalidConfig, "tool of the service %q: %v", m.Name(), err)
+	}
+	return &serviceTool{module: m, config: t, definition: t.Definition}, nil
 }
 
 // GroupID returns the id of the group of a service.

@@ -68,6 +68,16 @@ type Embedded interface {
 	CheckAccounts()
 }
 
+// Announcer is a Driver that receives the announcements of services
+// (protocol.Announcement).
+type Announcer interface {
+	// OpenAnnouncements calls receive with each announcement until stop is called. service is the
+	// id that the broker says; text is not verified. receive does not block and does not keep
+	// text that it drops. The error is ErrUnavailable if the broker cannot be reached; after that
+	// the driver connects again by itself.
+	OpenAnnouncements(ctx context.Context, receive func(service, text string)) (stop func(), err error)
+}
+
 // Errors of drivers.
 var (
 	ErrNoService   = errors.New("no service receives requests on this queue")
@@ -110,6 +120,8 @@ type Kind struct {
 	Name string // the type in a configuration file
 	// Check returns an error if a configuration is invalid. It does not connect.
 	Check func(c Config) error
+	// Announces reports whether the drivers implement Announcer.
+	Announces bool
 	// Connect returns a driver. It does not wait for a broker that is not embedded.
 	Connect func(c Config) (Driver, error)
 }

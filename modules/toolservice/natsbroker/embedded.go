@@ -15,6 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
+	"github.com/rolecall/rolecall/modules/toolservice/protocol"
 )
 
 // embedded is a NATS server in this process. It stores nothing and opens no port unless the
@@ -110,7 +111,7 @@ func (e *embedded) stop() {
 }
 
 // Check implements server.Authentication. A service may receive the requests of its own queue,
-// in its own queue group, and answer them. It may do nothing else.
+// in its own queue group, answer them, and announce itself. It may do nothing else.
 func (e *embedded) Check(c server.ClientAuthentication) bool {
 	name, password := c.GetOpts().Username, c.GetOpts().Password
 	if name == runtimeUser {
@@ -176,6 +177,6 @@ func servicePermissions(q broker.Queues) *server.Permissions {
 	subject := q.Request.Subject()
 	return &server.Permissions{
 		Subscribe: &server.SubjectPermission{Allow: []string{subject, subject + " " + q.Service}},
-		Publish:   &server.SubjectPermission{Allow: []string{inboxes(q.Service) + ">"}},
+		Publish:   &server.SubjectPermission{Allow: []string{inboxes(q.Service) + ">", protocol.AnnounceSubject(q.Service)}},
 	}
 }

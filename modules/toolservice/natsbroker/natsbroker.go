@@ -26,7 +26,9 @@ import (
 )
 
 // Kind returns the kind nats.
-func Kind() broker.Kind { return broker.Kind{Name: "nats", Check: check, Connect: Connect} }
+func Kind() broker.Kind {
+	return broker.Kind{Name: "nats", Check: check, Connect: Connect, Announces: true}
+}
 
 // driver opens links to NATS. Each link has a connection of its own, so a service that floods its
 // link slows or loses no other.
@@ -169,18 +171,18 @@ func (d *driver) Open(ctx context.Context, q broker.Queues, receive func(broker.
 		return nil, err
 	}
 	l.conn = conn
-	if err := d.subscribe(ctx, l); err != nil {
+	if err := d.subscribe(ctx, l, l.inbox+"*", l.deliver); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
 	}
 	return l, nil
 }
 
-// subscribe subscribes a link to its inbox and remembers the link.
-func (d *driver) subscribe(ctx context.Context, l *link) error {
+// subscribe subscribes a link and remembers it.
+func (d *driver) subscribe(ctx context.Context, l *link, subject string, receive nats.MsgHandler) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if _, err := l.conn.Subscribe(l.inbox+"*", l.deliver); err != nil {
+	if _, err := l.conn.Subscribe(subject, receive); err != nil {
 		return err
 	}
 	if err := l.conn.FlushWithContext(ctx); err != nil {

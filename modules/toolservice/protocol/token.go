@@ -36,7 +36,7 @@ func (t Token) SignRequest(r Request, keys ...string) string {
 	text := base64.RawURLEncoding.EncodeToString(body)
 	signed := text
 	for _, key := range keys {
-		signed += "." + base64.RawURLEncoding.EncodeToString(signature(key, text))
+		signed += "." + base64.RawURLEncoding.EncodeToString(signature(contextToken, key, text))
 	}
 	return signed
 }
@@ -47,10 +47,17 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// signature returns the HMAC of the text of a token.
-func signature(key, text string) []byte {
+// What a key signs begins with one of these, so that a signature of one is none of another.
+const (
+	contextToken        = "rolecall call token\n"
+	contextAnnouncement = "rolecall announcement\n"
+)
+
+// signature returns the HMAC of the text of a token or an announcement.
+func signature(context, key, text string) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte("rolecall call token\n" + text))
+	mac.Write([]byte(context))
+	mac.Write([]byte(text))
 	return mac.Sum(nil)
 }
 
@@ -73,7 +80,7 @@ func VerifyToken(text, service string, r Request, now time.Time, keys ...string)
 		return Token{}, ErrTokenMissing
 	}
 	body, signatures, _ := strings.Cut(text, ".")
-	if len(text) > maxTokenBytes || !isSigned(body, signatures, keys) {
+	if len(text) > maxTokenBytes || !isSigned(contextToken, body, signatures, keys) {
 		return Token{}, ErrTokenInvalid
 	}
 	var t Token
@@ -91,9 +98,9 @@ func VerifyToken(text, service string, r Request, now time.Time, keys ...string)
 
 // isSigned reports whether one of the signatures, with dots between, is that of one of the keys.
 // An empty key signs nothing.
-func isSigned(text, signatures string, keys []string) bool {
+func isSigned(context, text, signatures string, keys []string) bool {
 	for _, key := range keys {
-		want := base64.RawURLEncoding.EncodeToString(signature(key, text))
+		want := base64.RawURLEncoding.EncodeToString(signature(context, key, text))
 		for signed := range strings.SplitSeq(signatures, ".") {
 			if key != "" && hmac.Equal([]byte(signed), []byte(want)) {
 				return true

@@ -51,6 +51,11 @@ type Options struct {
 	// external server.
 	Connect []nats.Option
 
+	// Tools are announced from the start until the service stops, so that the operator need not
+	// declare them. They require a Key. Without Tools, the service announces nothing.
+	Tools []Tool
+	Lease time.Duration // of an announcement, 10 s to 10 min; 0 is a minute
+
 	MaxConcurrent int           // calls at a time; 0 is 16. Further ones are told to come back
 	StopTimeout   time.Duration // how long Run waits for calls in progress when ctx ends; 0 is 30 s
 	Log           *slog.Logger  // nil discards
@@ -67,6 +72,7 @@ type Service struct {
 	handler Handler
 	subject string
 	conn    *nats.Conn
+	says    *announcer // nil without tools
 	sub     *nats.Subscription
 	slots   chan struct{} // one element for each call in progress
 	calls   sync.WaitGroup
@@ -101,7 +107,16 @@ func Start(o Options, h Handler) (*Service, error) {
 	}
 	s := &Service{options: o, handler: h, subject: topic.Subject(), slots: make(chan struct{}, cmp.Or(o.MaxConcurrent, 16))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s, s.connect()
+	if s.says, err = newAnnouncer(s); err != nil {
+		return nil, fmt.Errorf("start the tool service %s: %w", o.ID, err)
+	}
+	if err := s.connect(); err != nil {
+		return nil, err
+	}
+	if s.says != nil {
+		go s.says.run()
+	}
+	return s, nil
 }
 
 // connect connects and subscribes. The queue group is the id, so that processes share requests.
@@ -109,6 +124,9 @@ func (s *Service) connect() (err error) {
 	list := []nats.Option{nats.Name(s.options.ID), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false), nats.IgnoreAuthErrorAbort()}
 	if s.options.Key != "" {
 		list = append(list, nats.UserInfo(s.options.ID, s.options.Key))
+	}
+	if s.says != nil {
+		list = append(list, nats.ReconnectHandler(s.says.reconnected))
 	}
 	list = append(list, s.options.Connect...)
 	if s.conn, err = nats.Connect(cmp.Or(s.options.URL, nats.DefaultURL), list...); err != nil {
@@ -150,6 +168,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // Stop takes no more calls, waits for those in progress and disconnects. Calls that are not done
 // after StopTimeout are told to end; the error says so. Stop is called once.
 func (s *Service) Stop() error {
+	s.says.end()
 	err := s.waitForCalls()
 	s.cancel()
 	if s.conn.IsConnected() {
