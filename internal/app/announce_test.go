@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func (f *fixture) until(what string, ok func() bool) {
 		if f.t.Context().Err() != nil {
 			f.t.Fatalf("%s: the test ended before", what)
 		}
-		time.Sleep(time.Millisecond) // polls, and proves nothing
+		runtime.Gosched()
 	}
 }
 

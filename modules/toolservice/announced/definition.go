@@ -54,8 +54,8 @@ func pinOf(t protocol.AnnouncedTool) (modules.ToolPin, error) {
 		return p, err
 	}
 	var effect tool.Effect
-	if err := effect.UnmarshalText([]byte(t.Effect)); err != nil {
-		return modules.ToolPin{}, fmt.Errorf("its effect: %w", err)
+	if _ = effect.UnmarshalText([]byte(t.Effect)); effect.String() != t.Effect { // it never fails
+		return modules.ToolPin{}, fmt.Errorf("its effect is not readOnly, idempotent or mutating")
 	}
 	p.Annotations, err = json.Marshal(map[string]string{"effect": t.Effect})
 	return p, err

@@ -146,7 +146,7 @@ func TestEmbedded_ServiceReadsItsOwnQueueOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantViolation(t, conn, errs, "another queue group")
-	for _, subject := range []string{"tg.request.joke", "tg.response.joke", "_INBOX.abc.def", "_INBOX.b3RoZXI.abc.def", "_INBOX.joke.abc.def", "$SYS.REQ.SERVER.PING"} {
+	for _, subject := range []string{"tg.request.joke", "tg.response.joke", "_INBOX.abc.def", "_INBOX.b3RoZXI.abc.def", "_INBOX.joke.abc.def", "$SYS.REQ.SERVER.PING", "rolecall.announce.other", "rolecall.announce.joke.more", "rolecall.announce"} {
 		if err := conn.Publish(subject, []byte("forged")); err != nil {
 			t.Fatal(err)
 		}

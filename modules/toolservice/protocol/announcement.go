@@ -27,7 +27,7 @@ type AnnouncedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"arguments,omitempty"` // the JSON Schema of an object; absent means no arguments
-	Effect      string          `json:"effect,omitzero"`     // read_only, idempotent or mutating. A hint for people
+	Effect      string          `json:"effect,omitzero"`     // readOnly, idempotent or mutating. A hint for people
 }
 
 // Limits of announcements.

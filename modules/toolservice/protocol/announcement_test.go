@@ -20,7 +20,7 @@ var now = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 func announcement() protocol.Announcement {
 	return protocol.Announcement{
 		Service: "joke", Request: "non-persistent://tg/request/joke", Response: "response:tg:joke",
-		Tools:    []protocol.AnnouncedTool{{Name: "tell-joke", Description: "Tell a joke", Input: json.RawMessage(`{"type":"object"}`), Effect: "read_only"}},
+		Tools:    []protocol.AnnouncedTool{{Name: "tell-joke", Description: "Tell a joke", Input: json.RawMessage(`{"type":"object"}`), Effect: "readOnly"}},
 		Instance: "one", Started: now.Add(-time.Hour), Time: now, Lease: 60,
 	}
 }

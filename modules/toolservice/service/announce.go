@@ -16,7 +16,7 @@ type Tool struct {
 	Name        string
 	Description string
 	Arguments   json.RawMessage // the JSON Schema of an object; nil means no arguments
-	Effect      string          // read_only, idempotent or mutating; "" says nothing. A hint for the operator
+	Effect      string          // readOnly, idempotent or mutating; "" says nothing. A hint for the operator
 }
 
 // announcer announces a service until stop is closed.
