@@ -162,13 +162,34 @@ func (n *announcements) load(ctx context.Context, m *announced.Module) error {
 	return n.app.loader.LoadModule(ctx, m)
 }
 
+// yields returns the services that have a tool with the name of one that the configuration adds.
+// They go out of service, and come back without this tool.
+func (n *announcements) yields(ch *configChange) (services []string) {
+	snapshot := n.app.groups.CurrentSnapshot()
+	for _, service := range n.registry.Services() {
+		info, ok := snapshot.LookupGroup(toolservice.GroupID(service))
+		if ok && slices.ContainsFunc(info.Tools, ch.adds) && !slices.ContainsFunc(ch.staged, func(m stagedModule) bool { return m.Name == service }) {
+			services = append(services, service)
+		}
+	}
+	return services
+}
+
+// adds reports whether a new or changed module has a tool of this name.
+func (ch *configChange) adds(name string) bool {
+	return slices.ContainsFunc(ch.staged, func(m stagedModule) bool { return m.ready.HasTool(name) })
+}
+
 // update applies what a new configuration says about announcements. It must be called with
 // configMu held.
-func (n *announcements) update(ctx context.Context, cfg *config.Config) error {
+func (n *announcements) update(ctx context.Context, ch *configChange) error {
 	if n.app.readOnly || n.ctx.Err() != nil {
 		return nil
 	}
-	old, now := n.policy.Load(), newAnnouncePolicy(cfg)
+	for _, name := range ch.removed { // with the change
+		n.registry.Forget(name)
+	}
+	old, now := n.policy.Load(), newAnnouncePolicy(ch.cfg)
 	n.policy.Store(now)
 	keep := map[string]bool{}
 	for _, b := range now.brokers {

@@ -279,6 +279,39 @@ func TestAnnounced_ShadowsNothing(t *testing.T) {
 	f.wantCall("forecaster", forecastOK)
 }
 
+// A declared tool takes the name of an announced one. The others of the service come back.
+func TestAnnounced_YieldsNames(t *testing.T) {
+	f := openConnected(t, Options{})
+	f.apply(allowBroker, weatherRoles)
+	key := f.key("weather")
+	stop := f.startWeather(key, forecast("d"), service.Tool{Name: "tell-joke"})
+	f.waitGroup(t, "service/weather", "forecast tell-joke")
+	f.apply(allowBroker, weatherRoles, jokeService, jokeTool, "{kind: role, name: entertainer, toolGroups: [fun]}")
+	if h, ok := f.groups.CurrentSnapshot().LookupTool("tell-joke"); !ok || h.Owner != "module:joke-service" {
+		t.Errorf("the tool belongs to %q", h.Owner)
+	}
+	f.waitGroup(t, "service/weather", "forecast")
+	f.wantCall("forecaster", weatherGone)
+	stop()
+	f.startWeather(key, forecast("d"), service.Tool{Name: "tell-joke"})
+	f.until("the service has returned", func() bool {
+		return strings.HasPrefix(f.callAs("ann", "forecaster", "forecast", `{"city":"Oslo"}`), forecastOK)
+	})
+	f.apply(allowBroker, weatherRoles)
+	conn, err := f.connectService("weather", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	later := say("weather", time.Now())
+	later.Tools = []protocol.AnnouncedTool{{Name: "forecast", Description: "d", Input: json.RawMessage(cityArguments), Effect: "readOnly"}, {Name: "tell-joke"}}
+	later.Instance, later.Started = "another", later.Time
+	if err := conn.Publish(protocol.AnnounceSubject("weather"), []byte(later.Sign(key))); err != nil {
+		t.Fatal(err)
+	}
+	f.waitGroup(t, "service/weather", "forecast tell-joke")
+}
+
 // A declared service wins: what it announces changes nothing. A service whose queue or name belongs
 // to something that is declared does not get in.
 func TestAnnounced_DeclarationWins(t *testing.T) {
@@ -343,8 +376,8 @@ func TestAnnounced_Flood(t *testing.T) {
 	}
 }
 
-// Ten thousand tools are rejected as a whole. Many services with many tools do not make the gate
-// slow for others.
+// Ten thousand tools are rejected as a whole. As many as a service may have are registered, and other
+// services are heard.
 func TestAnnounced_ManyTools(t *testing.T) {
 	f := openConnected(t, Options{})
 	f.apply(allowBroker, weatherRoles)

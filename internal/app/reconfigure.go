@@ -109,6 +109,7 @@ func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []st
 func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
 	ch := &configChange{cfg: cfg, orgConfig: s}
 	a.stage(ctx, ch)
+	ch.removed = append(ch.removed, a.announcements.yields(ch)...)
 	var faults []*yamldoc.Error
 	ch.models, faults = a.newModelSet(cfg)
 	ch.problems = append(ch.problems, a.prepareDeclared(ch)...)
@@ -288,7 +289,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.replaceTriggers(ch)
 	a.current = ch.cfg
 	a.setActive(ch.cfg)
-	errs = append(errs, a.announcements.update(ctx, ch.cfg))
+	errs = append(errs, a.announcements.update(ctx, ch))
 	a.brokers.checkAccounts()
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
 	models.drain(ch.models)
