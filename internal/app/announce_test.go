@@ -350,6 +350,31 @@ func TestAnnounced_DeclarationWins(t *testing.T) {
 	}
 }
 
+// What a declared service announces is not even recorded.
+func TestAnnounced_DeclaredIsNotRecorded(t *testing.T) {
+	f := openConnected(t, Options{})
+	f.apply(allowBroker, "{kind: toolService, name: weather, request-queue: 'request:tg:forecasts', response-queue: 'response:tg:forecasts'}", weatherRoles)
+	f.waitBroker()
+	for _, id := range []string{"weather", "other"} {
+		key := f.key(id)
+		conn, err := f.connectService(id, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.Publish(protocol.AnnounceSubject(id), []byte(say(id, time.Now(), "tool-of-"+id).Sign(key))); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.waitGroup(t, "service/other", "tool-of-other") // announced after the other one
+	if p, err := f.pins.ReadPins(t.Context(), "module:weather"); err != nil || p.Seen {
+		t.Errorf("recorded is %+v, %v", p, err)
+	}
+}
+
 // Announcements that a service sends too often are dropped, and other services are heard.
 func TestAnnounced_Flood(t *testing.T) {
 	f := openConnected(t, Options{})

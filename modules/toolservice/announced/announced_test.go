@@ -204,10 +204,13 @@ func TestInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, announced.Accept)
 		p.say("joke", func(a *protocol.Announcement) { a.Instance = "old" })
-		started := time.Now()
+		started, first := time.Now(), p.modules["joke"].ToolGroups()[0].Tools[0]
 		time.Sleep(time.Second)
 		p.say("joke", func(a *protocol.Announcement) { a.Instance, a.Tools = "new", text("second") })
 		p.want("a changed definition", "")
+		if r, err := first.Call(t.Context(), tool.Call{ID: "1", Args: json.RawMessage(`{}`)}); err != nil || !strings.Contains(string(r.Structured), "has changed its definition") {
+			t.Errorf("a call of the definition before: %s, %v", r.Structured, err)
+		}
 		time.Sleep(time.Second)
 		p.say("joke", func(a *protocol.Announcement) { a.Instance, a.Started = "old", started })
 		p.want("the old instance does not bring it back", "")
