@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/protocol"
 	"github.com/rolecall/rolecall/modules/toolservice/service"
 	"github.com/rolecall/rolecall/tool"
@@ -456,10 +457,12 @@ func TestAnnounced_Restart(t *testing.T) {
 
 // A group of a service that may announce itself is known before it does; others are not.
 func TestAnnounced_RejectedConfigurations(t *testing.T) {
-	f := openConnected(t, Options{})
+	mute := broker.Kind{Name: "mute", Check: func(broker.Config) error { return nil }, Connect: func(broker.Config) (broker.Driver, error) { return nil, broker.ErrUnavailable }}
+	f := openConnected(t, Options{Brokers: []broker.Kind{mute}})
 	for want, docs := range map[string][]string{
-		"unknown tool group service/sun":     {allowBroker, "{kind: role, name: r, toolGroups: [service/sun]}"},
-		"unknown tool group service/weather": {"{kind: broker, name: main, type: nats, announce: off}", "{kind: role, name: r, toolGroups: [service/weather]}"},
+		`announce: is not available for brokers of type "mute"`: {"{kind: broker, name: main, type: mute, announce: quarantine}"},
+		"unknown tool group service/sun":                        {allowBroker, "{kind: role, name: r, toolGroups: [service/sun]}"},
+		"unknown tool group service/weather":                    {"{kind: broker, name: main, type: nats, announce: off}", "{kind: role, name: r, toolGroups: [service/weather]}"},
 	} {
 		if _, err := f.reconfigure(t.Context(), f.read(docs...)); errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
