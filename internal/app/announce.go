@@ -198,7 +198,7 @@ func (n *announcements) update(ctx context.Context, ch *configChange) error {
 	err := n.unload(ctx, old, now)
 	n.stopExcept(keep)
 	for _, b := range now.brokers {
-		n.receiveFrom(b)
+		err = errors.Join(err, n.receiveFrom(b))
 	}
 	if len(now.brokers) > 0 {
 		n.background.Go(n.restore)
@@ -235,26 +235,13 @@ func (n *announcements) stopExcept(keep map[string]bool) {
 	}
 }
 
-// receiveFrom receives the announcements at a broker, unless it does already.
-func (n *announcements) receiveFrom(b config.Broker) {
+// receiveFrom receives the announcements at a broker, unless it does already. It does not wait for
+// a broker that is not embedded.
+func (n *announcements) receiveFrom(b config.Broker) error {
 	print := brokerFingerprint(b)
-	if _, ok := n.open[print]; ok || n.ctx.Err() != nil {
-		return
+	if _, ok := n.open[print]; ok {
+		return nil
 	}
-	ctx, cancel := context.WithCancel(n.ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := n.receive(ctx, b); err != nil && ctx.Err() == nil {
-			n.app.options.Warn.Error("announcements are not received", "broker", b.Name, "error", err)
-		}
-	}()
-	n.open[print] = openAnnouncements{stop: func() { cancel(); <-done }}
-}
-
-// receive receives the announcements at a broker until ctx ends. It tries again while the broker
-// cannot be reached.
-func (n *announcements) receive(ctx context.Context, b config.Broker) error {
 	driver, release, err := n.app.brokers.acquire(b)
 	if err != nil {
 		return err
@@ -263,17 +250,38 @@ func (n *announcements) receive(ctx context.Context, b config.Broker) error {
 	if !ok {
 		return errors.Join(errcode.New(errcode.InvalidConfig, "a broker of type %q receives no announcements", b.Type), release())
 	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	done, tried := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		n.receive(ctx, announcer, b.Name, sync.OnceFunc(func() { close(tried) }))
+		if err := release(); err != nil {
+			n.app.options.Warn.Error("broker not closed", "broker", b.Name, "error", err)
+		}
+	}()
+	n.open[print] = openAnnouncements{stop: func() { cancel(); <-done }}
+	if b.URL == "" {
+		<-tried
+	}
+	return nil
+}
+
+// receive receives the announcements at a broker until ctx ends. It tries again while the broker
+// cannot be reached, and calls tried after each attempt.
+func (n *announcements) receive(ctx context.Context, at broker.Announcer, name string, tried func()) {
 	delays := backoff.Backoff{Initial: time.Second, Max: time.Minute, Jitter: true}
 	for {
-		stop, err := announcer.OpenAnnouncements(ctx, func(service, text string) { n.take(b.Name, service, text) })
+		stop, err := at.OpenAnnouncements(ctx, func(service, text string) { n.take(name, service, text) })
+		tried()
 		if err == nil {
 			<-ctx.Done()
 			stop()
-			return release()
+			return
 		}
+		n.app.options.Warn.Warn("announcements are not received; trying again", "broker", name, "error", err)
 		select {
 		case <-ctx.Done():
-			return release()
+			return
 		case <-time.After(delays.Next()):
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/protocol"
@@ -45,7 +44,6 @@ func (f *fixture) announceService(id, key string, tools ...service.Tool) (*servi
 // startWeather starts the service weather until the test ends or it is stopped.
 func (f *fixture) startWeather(key string, tools ...service.Tool) (stop func()) {
 	f.t.Helper()
-	f.waitBroker()
 	s, err := f.announceService("weather", key, tools...)
 	if err != nil {
 		f.t.Fatal(err)
@@ -61,25 +59,6 @@ func (f *fixture) startWeather(key string, tools ...service.Tool) (stop func()) 
 	}
 	f.t.Cleanup(stop)
 	return stop
-}
-
-// waitBroker waits until the broker listens and announcements are received.
-func (f *fixture) waitBroker() {
-	f.t.Helper()
-	f.until("the broker listens", func() bool { return len(f.BrokerAddresses()) > 0 })
-	conn, err := f.connectService("probe", f.optionalKey("probe"))
-	if err == nil { // with quarantine, any service with a key may connect
-		conn.Close()
-	}
-}
-
-// optionalKey returns the key of a service, which it creates if there is none.
-func (f *fixture) optionalKey(name string) string {
-	f.t.Helper()
-	if k, ok, err := f.keys.NewestKey(keystore.Service, name); err != nil || ok {
-		return k.Secret
-	}
-	return f.key(name)
 }
 
 // until waits until ok returns true.
@@ -144,7 +123,7 @@ func (f *fixture) wantCall(role, want string) {
 
 const (
 	forecastOK   = `forecast answers {"city":"Oslo"} for ann in role `
-	weatherGone  = `tool_unavailable: forecast did not run: the service "weather" does not announce itself any more; it may be called again when the service has returned`
+	weatherGone  = `tool_unavailable: forecast did not run: the service "weather" does not announce itself now; it may be called again when the service has returned`
 	forecastNone = "unknown_tool: "
 )
 
@@ -224,7 +203,6 @@ func TestAnnounced_Allow(t *testing.T) {
 func TestAnnounced_Forged(t *testing.T) {
 	f := openConnected(t, Options{})
 	f.apply(allowBroker, weatherRoles)
-	f.waitBroker()
 	weather, other := f.key("weather"), f.key("other")
 	conn, err := f.connectService("other", other)
 	if err != nil {
@@ -355,7 +333,6 @@ func TestAnnounced_DeclarationWins(t *testing.T) {
 func TestAnnounced_DeclaredIsNotRecorded(t *testing.T) {
 	f := openConnected(t, Options{})
 	f.apply(allowBroker, "{kind: toolService, name: weather, request-queue: 'request:tg:forecasts', response-queue: 'response:tg:forecasts'}", weatherRoles)
-	f.waitBroker()
 	for _, id := range []string{"weather", "other"} {
 		key := f.key(id)
 		conn, err := f.connectService(id, key)
@@ -380,7 +357,6 @@ func TestAnnounced_DeclaredIsNotRecorded(t *testing.T) {
 func TestAnnounced_Flood(t *testing.T) {
 	f := openConnected(t, Options{})
 	f.apply(allowBroker, weatherRoles)
-	f.waitBroker()
 	key, now := f.key("other"), time.Now()
 	conn, err := f.connectService("other", key)
 	if err != nil {
@@ -407,7 +383,6 @@ func TestAnnounced_Flood(t *testing.T) {
 func TestAnnounced_ManyTools(t *testing.T) {
 	f := openConnected(t, Options{})
 	f.apply(allowBroker, weatherRoles)
-	f.waitBroker()
 	names := make([]string, 10_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("many-%d", i)

@@ -168,7 +168,7 @@ func (p *process) want(when, want string) {
 	}
 }
 
-const gone = "does not announce itself any more"
+const gone = "does not announce itself now"
 
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -238,7 +238,7 @@ func (t *announcedTool) Call(ctx context.Context, c tool.Call) (tool.Result, err
 // checkCall returns why a tool cannot be called now.
 func (m *Module) checkCall(t *announcedTool) error {
 	if !m.isAlive(time.Now()) {
-		return errcode.New(errcode.ToolUnavailable, "%s did not run: the service %q does not announce itself any more; it may be called again when the service has returned", t.name, m.id)
+		return errcode.New(errcode.ToolUnavailable, "%s did not run: the service %q does not announce itself now; it may be called again when the service has returned", t.name, m.id)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
