@@ -197,6 +197,7 @@ func TestLogView_SanitizesEvents(t *testing.T) {
 			journal.ToolCall{Tool: s, Caller: caller, Decision: journal.Denied, Rule: s, Reason: s}, journal.ToolResult{Tool: s, Caller: caller, Result: raw},
 			journal.StateTransition{To: s, Caller: caller}, journal.RoleChanged{Change: s, By: caller}, journal.GroupRegistered{Group: s, Owner: s, Tools: []string{s}},
 			journal.GroupUnregistered{Group: s, Owner: s}, journal.GroupOpened{Group: s, Owner: s, Tools: []string{s}}, journal.GroupClosed{Group: s, Owner: s},
+			journal.ItemChanged{Kind: s, Name: s, Change: s, By: caller, Digest: s},
 		} {
 			events = append(events, journal.Event{Role: s, Task: identity.TaskID(s), Body: body})
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/persist"
 )
 
@@ -36,7 +37,7 @@ const maxAttempts = 20
 // data directory itself.
 //
 // With readOnly it writes nothing to the data directory. If there is none, if -f names a
-// configuration, or if an older version wrote the data file, it works on a temporary copy,
+// configuration, if an older version wrote the data file, or if items are applied, it works on a temporary copy,
 // to which the configuration is applied. It returns errNoOrganization if there is
 // neither.
 //
@@ -87,7 +88,7 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 		return nil, nil, errNoOrganization(c.data)
 	case known && len(c.files) == 0:
 		api, done, err := openApp(ctx, c, true)
-		if !errors.Is(err, persist.ErrOlderSchema) {
+		if !errors.Is(err, persist.ErrOlderSchema) && !errors.Is(err, errHasItems) {
 			return api, done, err
 		}
 	}
@@ -186,10 +187,8 @@ func runOrganization(ctx context.Context, c *common, fn func(context.Context, *c
 	}
 	err = withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		began = true
-		if cfg != nil {
-			if err := s.ApplyConfig(ctx, cfg, nil); err != nil {
-				return err
-			}
+		if err := s.configure(ctx, cfg, false); err != nil {
+			return err
 		}
 		api, err := s.Client()
 		if err != nil {
@@ -214,8 +213,8 @@ func openApp(ctx context.Context, c *common, look bool) (*client.Client, func(er
 		return errors.Join(err, s.Close())
 	}
 	cfg, err := loadConfig(c)
-	if err == nil && cfg != nil {
-		err = s.ApplyConfig(ctx, cfg, nil)
+	if err == nil {
+		err = s.configure(ctx, cfg, look)
 	}
 	if err != nil {
 		return nil, nil, end(err)
@@ -225,6 +224,24 @@ func openApp(ctx context.Context, c *common, look bool) (*client.Client, func(er
 		return nil, nil, end(err)
 	}
 	return api, end, nil
+}
+
+// errHasItems is the error of a session that cannot make applied items active.
+var errHasItems = errors.New("applied items cannot be made active without a change of the data file")
+
+// configure applies the configuration of -f, or the applied items if there is none.
+func (s *session) configure(ctx context.Context, cfg *config.Config, look bool) error {
+	if cfg != nil {
+		return s.ApplyConfig(ctx, cfg, nil)
+	}
+	if !look {
+		return s.ActivateItems(ctx)
+	}
+	found, err := s.HasItems(ctx)
+	if err == nil && found {
+		err = errHasItems
+	}
+	return err
 }
 
 // hasData reports whether a directory contains the data file of an organization.

@@ -112,6 +112,8 @@ func (v *lineView) formatRest(who string, e journal.Event) string {
 		return fmt.Sprintf("+ group %s is open%s  %s", textutil.Sanitize(b.Group), untilText(b.NextChange), textutil.TruncateWidth(orNone(b.Tools), 80))
 	case journal.GroupClosed:
 		return fmt.Sprintf("- group %s is closed%s", textutil.Sanitize(b.Group), untilText(b.NextChange))
+	case journal.ItemChanged:
+		return fmt.Sprintf("* item %s/%s %s by %s", textutil.Sanitize(b.Kind), textutil.Sanitize(b.Name), textutil.Sanitize(b.Change), callerLabel(b.By, ""))
 	}
 	return ""
 }

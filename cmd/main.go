@@ -185,6 +185,7 @@ func newRootCommand(c *common) *cobra.Command {
 		newTaskCommand(c), newLogCommand(c), newUsageCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
 		newServeCommand(c), newTokenCommand(c), newKeyCommand(c),
+		newApplyCommand(c), newConfigCommand(c),
 	)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()

@@ -110,6 +110,7 @@ const (
 // Others.
 const (
 	InvalidConfig Code = "invalid_config" // the configuration is invalid
+	ItemNotFound  Code = "item_not_found" // no configuration item is applied under this kind and name
 	Conflict      Code = "conflict"       // the object has changed in the meantime, or is in use
 	Internal      Code = "internal"       // an internal error; the details are in the log only
 )

@@ -83,6 +83,9 @@ type Config struct {
 	RequestsPerMinute func() int
 
 	Pins *modules.PinStore // tools in quarantine; nil for none
+	// Items keeps the configuration items that the operator applies. Nil has none, and rejects new
+	// ones.
+	Items ItemKeeper
 	// Models lists the models of the active configuration. It reports false if no
 	// configuration is active, and so does nil.
 	Models func() (names []string, loaded bool)
@@ -113,6 +116,7 @@ type api struct {
 	rates        requestRates
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
+	items        ItemKeeper
 	models       func() ([]string, bool)
 	waitIdle     func(context.Context) error
 	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events, and of those that wait for a task
@@ -150,6 +154,9 @@ func New(config Config) (http.Handler, error) {
 	if config.Tokens == nil {
 		config.Tokens = func() []auth.Token { return nil }
 	}
+	if config.Items == nil {
+		config.Items = noItems{}
+	}
 	if config.Issuers == nil {
 		config.Issuers = func() []auth.Issuer { return nil }
 	}
@@ -167,7 +174,7 @@ func New(config Config) (http.Handler, error) {
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
 		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
-		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
+		onRefused: config.OnRefused, pins: config.Pins, items: config.Items, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
 	return a.withRecovery(a.mux()), nil

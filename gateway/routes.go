@@ -54,6 +54,16 @@ func (a *api) processRoutes() []route {
 			method: "GET", path: "/api/v1/config", id: "showConfig", summary: "Show the digest of the active configuration",
 			scopes: operators, answer: wire.Configuration{}, serve: jsonEndpoint(a.showConfig),
 		}, {
+			method: "GET", path: "/api/v1/config/items", id: "listConfigItems", summary: "List the applied configuration items, sorted by kind and name",
+			params: paged(), scopes: operators, answer: wire.Page[wire.ConfigItem]{}, serve: jsonEndpoint(a.listItems),
+		}, {
+			method: "PUT", path: itemPath, id: "applyConfigItem", summary: "Apply a configuration item; one of the same kind and name is replaced",
+			scopes: operators, body: wire.ConfigItemRequest{}, answer: wire.ConfigItem{},
+			errors: []errcode.Code{errcode.InvalidConfig, errcode.LimitExceeded, errcode.Conflict}, serve: jsonEndpoint(a.applyItem),
+		}, {
+			method: "DELETE", path: itemPath, id: "deleteConfigItem", summary: "Delete an applied configuration item",
+			scopes: operators, answer: wire.ConfigItem{}, errors: []errcode.Code{errcode.ItemNotFound, errcode.InvalidConfig, errcode.Conflict}, serve: jsonEndpoint(a.deleteItem),
+		}, {
 			method: "GET", path: "/api/v1/usage", id: "showUsage", summary: "Count calls, tokens and costs in the record",
 			params: []parameter{
 				{name: "by", about: "what the rows are grouped by: some of caller, role, server and tool, separated by commas", repeats: true},

@@ -194,6 +194,15 @@ type GroupClosed struct {
 	Epoch      uint64    `json:"epoch"`
 }
 
+// ItemChanged records that the operator applied or deleted a configuration item.
+type ItemChanged struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Change string `json:"change"` // applied or deleted
+	By     string `json:"by"`
+	Digest string `json:"digest,omitempty"` // SHA-256 of the text, in hexadecimal; absent when it is deleted
+}
+
 // ContextCompressed records a compression: the model is sent Summary in place
 // of the first Items of the conversation from then on.
 type ContextCompressed struct {
@@ -284,6 +293,7 @@ func (GroupRegistered) EventType() EventType   { return "group_registered" }
 func (GroupUnregistered) EventType() EventType { return "group_unregistered" }
 func (GroupOpened) EventType() EventType       { return "group_opened" }
 func (GroupClosed) EventType() EventType       { return "group_closed" }
+func (ItemChanged) EventType() EventType       { return "item_changed" }
 func (ContextCompressed) EventType() EventType { return "context_compressed" }
 func (TurnFailed) EventType() EventType        { return "error" }
 func (MailDropped) EventType() EventType       { return "mail_dropped" }
@@ -310,6 +320,7 @@ func (GroupRegistered) body()   {}
 func (GroupUnregistered) body() {}
 func (GroupOpened) body()       {}
 func (GroupClosed) body()       {}
+func (ItemChanged) body()       {}
 func (ContextCompressed) body() {}
 func (TurnFailed) body()        {}
 func (MailDropped) body()       {}
@@ -339,7 +350,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[TaskStarted], decoder[TaskDenied], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
-	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ContextCompressed], decoder[TurnFailed],
+	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
 	decoder[MailDropped], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
 }
 
@@ -350,7 +361,7 @@ func EventTypes() []EventType {
 		TaskStarted{}.EventType(), TaskDenied{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
 		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
-		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
+		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
 	}
 	slices.Sort(list)

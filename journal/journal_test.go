@@ -54,6 +54,7 @@ var bodies = []struct {
 	{journal.RoleChanged{RoleID: "r", Change: "updated", By: "operator", Record: json.RawMessage(`{"id":"r"}`), Diff: json.RawMessage(`[]`), Epoch: 2}, "roleId change by record diff epoch"},
 	{journal.GroupRegistered{Group: "g", Owner: "o", Tools: []string{"t"}, Epoch: 3}, "group owner tools epoch"},
 	{journal.GroupUnregistered{Group: "g", Owner: "o", Epoch: 4}, "group owner epoch"},
+	{journal.ItemChanged{Kind: "tool", Name: "n", Change: "applied", By: "operator", Digest: "d"}, "kind name change by digest"},
 	{journal.GroupOpened{Group: "g", Owner: "o", Tools: []string{"t"}, NextChange: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 5}, "group owner tools nextChange epoch"},
 	{journal.GroupClosed{Group: "g", Owner: "o", NextChange: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 6}, "group owner nextChange epoch"},
 	{journal.ContextCompressed{Summary: "s", Items: 5}, "summary items"},

@@ -29,6 +29,8 @@ type OrgConfig struct {
 
 	Groups func(*toolgroups.Tx) error // changes tool groups in the same commit; nil changes none
 
+	Item *ItemChange // a change of an applied item, stored in the same commit; nil changes none
+
 	// Changed is called after the commit with the recorded changes of roles and groups. It
 	// may be nil.
 	Changed func([]journal.Event)
@@ -85,6 +87,9 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 		rt.useSettings(rt.config.settingsFor(s))
 		b.Events = rt.groupEvents(c)
 		b.Put = storeRecords(rt.org.EpochRecords())
+		if s.Item != nil {
+			rt.itemChanged(b, *s.Item)
+		}
 		for _, e := range edits {
 			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}

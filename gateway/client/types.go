@@ -43,6 +43,7 @@ type (
 	UsageReport     = wire.UsageReport     // what the organization has used
 	UsageRow        = wire.UsageRow        // a row of a UsageReport
 	UsageTotal      = wire.UsageTotal      // a sum of calls, tokens and costs
+	ConfigItem      = wire.ConfigItem      // a configuration item that the operator has applied
 	Token           = wire.Token           // a token of the configuration
 	Health          = wire.Health          // the process's answer to a health check
 )

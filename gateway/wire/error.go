@@ -66,6 +66,7 @@ var statuses = map[errcode.Code]int{
 	errcode.GroupNotFound:    http.StatusNotFound,
 	errcode.FileNotFound:     http.StatusNotFound,
 	errcode.UnknownRecipient: http.StatusNotFound,
+	errcode.ItemNotFound:     http.StatusNotFound,
 	errcode.UnknownTool:      http.StatusNotFound,
 	errcode.ToolNotAvailable: http.StatusNotFound, // the same as unknown_tool
 

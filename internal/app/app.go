@@ -146,9 +146,12 @@ type App struct {
 	recordings *recordings
 	secrets    liveSecrets
 	active     atomic.Pointer[activeConfig] // nil before the first configuration
+	items      atomic.Pointer[itemStates]   // the applied items; nil before the first configuration
 
 	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below
 	current  *config.Config           // the active configuration; nil before the first
+	files    *config.Config           // current without the applied items
+	restored bool                     // current is recorded: it has no tokens
 	running  map[string]config.Module // modules in service, as they were last loaded
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
 	changes  []string                 // of roles and groups, by the last change; see takeChanges
@@ -249,7 +252,7 @@ func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
+		Pins: a.pins, Items: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
 	})
 }
 

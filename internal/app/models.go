@@ -255,7 +255,7 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 func (a *App) ListNotes() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	return slices.Concat(a.models.Load().notes, sourceNotes(a.current), hoursNotes(a.current), toolNotes(a.current))
+	return slices.Concat(a.models.Load().notes, sourceNotes(a.current), hoursNotes(a.current), toolNotes(a.current), a.itemNotes())
 }
 
 // CountsTokens reports whether an active model counts tokens. Scripts and recordings

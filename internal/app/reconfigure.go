@@ -28,10 +28,13 @@ import (
 // configChange is a prepared configuration: everything that it needs exists, and
 // nothing of it is visible yet. Either install or discard consumes it.
 type configChange struct {
-	cfg       *config.Config
+	cfg       *config.Config // with the items that are part of it
+	files     *config.Config // without them
+	items     itemStates     // all applied items
 	orgConfig runtime.OrgConfig
 	models    *modelSet
 	tokens    []auth.Token
+	restored  bool                    // it is recorded, so it has no tokens
 	staged    []stagedModule          // new and changed modules, in the order of the configuration
 	removed   []string                // modules in service that the configuration no longer has
 	unloads   []*modules.StagedModule // of removed
@@ -56,8 +59,8 @@ type stagedModule struct {
 	installed bool // it is in service
 }
 
-// ApplyConfig applies a configuration, completely or not at all. loaded is the error of
-// loading it, so that all problems are reported together.
+// ApplyConfig applies a configuration, completely or not at all, with the applied items. loaded
+// is the error of loading it, so that all problems are reported together.
 func (a *App) ApplyConfig(ctx context.Context, cfg *config.Config, loaded error) error {
 	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg), nil)
 }
@@ -77,15 +80,7 @@ func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool
 func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig, check func(*configChange) error) error {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	ch := a.prepare(ctx, cfg, s)
-	err := yamldoc.JoinErrors(loaded, append(ch.moduleErrors, ch.problems...)...)
-	if err == nil && check != nil {
-		err = check(ch)
-	}
-	if err != nil {
-		return errors.Join(err, a.discard(ctx, ch))
-	}
-	_, err = a.install(ctx, ch)
+	_, err := a.change(ctx, changeSpec{files: cfg, loaded: loaded, org: s, strict: true, check: check})
 	return err
 }
 
@@ -95,12 +90,7 @@ func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error,
 func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []string, err error) {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	ch := a.prepare(ctx, cfg, orgConfig(cfg))
-	ch.problems = append(ch.problems, a.checkStaleModules(ch)...)
-	if len(ch.problems) == 0 {
-		return a.install(ctx, ch)
-	}
-	return nil, errors.Join(yamldoc.JoinErrors(nil, append(ch.moduleErrors, ch.problems...)...), a.discard(ctx, ch))
+	return a.change(ctx, changeSpec{files: cfg, org: orgConfig(cfg)})
 }
 
 // prepare is the first phase of a change: it provisions modules, constructs models,
@@ -117,7 +107,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	ch.problems = append(ch.problems, a.checkServers(ch)...)
 	ch.problems = append(ch.problems, faults...)
 	ch.problems = append(ch.problems, a.prepareWorkspaces(ch)...)
-	if s.KeepRoles { // a record: its tokens may have been taken back since
+	if ch.restored = s.KeepRoles; ch.restored { // its tokens may have been taken back since
 		return ch
 	}
 	var err error
@@ -287,8 +277,9 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))
 	a.replaceTriggers(ch)
-	a.current = ch.cfg
+	a.current, a.files, a.restored = ch.cfg, ch.files, ch.restored
 	a.setActive(ch.cfg)
+	a.setItems(ch)
 	errs = append(errs, a.announcements.update(ctx, ch))
 	a.brokers.checkAccounts()
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
@@ -383,6 +374,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 			hint := func() string { return cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known)) }
 			switch {
 			case slices.Contains(known, id), a.hasAPI(ch, id), announces.findGroup(id) != "":
+			case id == string(toolgroups.DefaultGroup): // tools may be applied later
 			case slices.Contains(ch.faultyModules, module), faulty != nil: // the module is the fault
 			case slices.Contains(ch.failedModules, module):
 				add("tool group "+id+" is missing: module "+module+" failed to start", "")

@@ -45,10 +45,11 @@ func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 }
 
 // declaredGroups returns the groups of the modules that failed to start and have no
-// predecessor, and of the services that may announce themselves. Which groups a module has is known when it runs; until then its group has
-// the name of the module.
+// predecessor, of the services that may announce themselves, and the group that applied tools
+// join. Which groups a module has is known when it runs; until then its group has the name of the
+// module.
 func (a *App) declaredGroups(ch *configChange) map[toolgroups.GroupID]toolgroups.GroupOwner {
-	declared := map[toolgroups.GroupID]toolgroups.GroupOwner{}
+	declared := map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.DefaultGroup: toolgroups.Config}
 	for _, name := range ch.failedModules {
 		declared[toolgroups.GroupID(name)] = modules.OwnerOf(name)
 	}

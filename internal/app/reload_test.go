@@ -73,6 +73,7 @@ type fixture struct {
 	logs  buffer.SyncBuffer // warnings
 	mu    sync.Mutex
 	calls []string
+	order uint64 // of the last item of store1
 }
 
 func newFixture(t *testing.T, more ...modules.ModuleKind) *fixture {
@@ -93,7 +94,7 @@ func newFixture(t *testing.T, more ...modules.ModuleKind) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
+		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
 	})

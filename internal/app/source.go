@@ -170,13 +170,18 @@ func (a *App) isSource(owner toolgroups.GroupOwner) bool {
 
 // toolOwner returns the owner of a declared tool.
 func toolOwner(t toolboxfile.DeclaredTool) toolgroups.GroupOwner {
-	if t.MCP != nil {
-		return modules.OwnerOf(t.MCP.Server)
+	return modules.OwnerOf(toolModule(t))
+}
+
+// toolModule returns the name of the module that has a declared tool.
+func toolModule(t toolboxfile.DeclaredTool) string {
+	switch {
+	case t.MCP != nil:
+		return t.MCP.Server
+	case t.Service != nil:
+		return t.Service.Service
 	}
-	if t.Service != nil {
-		return modules.OwnerOf(t.Service.Service)
-	}
-	return modules.OwnerOf(toolbox.ModuleName(t.Source))
+	return toolbox.ModuleName(t.Source)
 }
 
 // checkToolNames returns a problem for each declared tool whose name belongs to an owner

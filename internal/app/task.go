@@ -29,6 +29,8 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 		if err := a.applyConfig(ctx, cfg, nil, orgConfig(cfg), check); err != nil {
 			return "", err
 		}
+	} else if err := a.ActivateItems(ctx); err != nil {
+		return "", err
 	}
 	return a.startServed(ctx, spec)
 }
@@ -106,6 +108,8 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 	} else if len(unfinished) > 0 {
 		recorded = unfinished[len(unfinished)-1].Config
 		err = a.restoreRecorded(ctx, recorded, false)
+	} else {
+		err = a.ActivateItems(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -149,11 +153,11 @@ func (a *App) resumeTask(ctx context.Context, task org.Task) error {
 	return a.Runtime.ResumeTask(ctx, task.ID)
 }
 
-// restoreRecorded applies the configuration recorded under a hash; "" means none. See
-// restoreConfig for revive.
+// restoreRecorded applies the configuration recorded under a hash; "" means none but the applied
+// items. See restoreConfig for revive.
 func (a *App) restoreRecorded(ctx context.Context, hash string, revive bool) error {
 	if hash == "" {
-		return nil
+		return a.ActivateItems(ctx)
 	}
 	record, err := a.Runtime.ArtifactStore().ReadBlob(ctx, hash)
 	if err != nil {

@@ -51,6 +51,7 @@ type Config struct {
 	toolboxfile.Declarations                // sources, tools, toolsets, prompts, auth services and tool services
 	Files                    []yamldoc.File // all files read except secret ones: first the documents, then the files they name
 	SecretFiles              []SecretFile   // files named as ${file:PATH}, sorted by path
+	Items                    []Item         `json:"-"` // that were read in addition to Files
 }
 
 // LoadFiles reads configuration from disk. Each path is a file or a directory. Of a
@@ -71,7 +72,7 @@ func finishLoad(files []yamldoc.File, errs yamldoc.Errors, env yamldoc.Env) (*Co
 	r := newReader(env, readIncluded)
 	r.docs.AddErrors(errs...)
 	r.partial = len(errs) > 0
-	return r.read(files)
+	return r.read(files, nil)
 }
 
 // ReadFiles reads configuration from recorded files, as LoadFiles returns them
@@ -79,7 +80,12 @@ func finishLoad(files []yamldoc.File, errs yamldoc.Errors, env yamldoc.Env) (*Co
 // only secret files from disk, which are never recorded. It returns the same errors as
 // LoadFiles.
 func ReadFiles(files []yamldoc.File, env yamldoc.Env) (*Config, error) {
-	var documents []yamldoc.File
+	documents, open := recordedFiles(files)
+	return newReader(env, open).read(documents, nil)
+}
+
+// recordedFiles returns the documents among recorded files, and a function that opens the others.
+func recordedFiles(files []yamldoc.File) (documents []yamldoc.File, open func(string) ([]byte, error)) {
 	named := make(map[string][]byte)
 	for _, f := range files {
 		if f.Included {
@@ -88,13 +94,12 @@ func ReadFiles(files []yamldoc.File, env yamldoc.Env) (*Config, error) {
 		}
 		documents = append(documents, f)
 	}
-	r := newReader(env, func(path string) ([]byte, error) {
+	return documents, func(path string) ([]byte, error) {
 		if data, ok := named[path]; ok {
 			return data, nil
 		}
 		return nil, errors.New("is not among the recorded files")
-	})
-	return r.read(documents)
+	}
 }
 
 // Digest identifies the contents of the configuration's files, whatever directory they are
@@ -117,6 +122,11 @@ func (c *Config) ErrorAt(at yamldoc.Pos, field, message, hint string) *yamldoc.E
 		if f.Path == at.File && !f.Included {
 			src = yamldoc.NewFileText(f)
 			break
+		}
+	}
+	for _, i := range c.Items {
+		if i.Path() == at.File {
+			src = yamldoc.NewFileText(yamldoc.File{Path: at.File, Data: []byte(i.Text)})
 		}
 	}
 	return src.ErrorAt(at, field, message, hint)

@@ -46,13 +46,15 @@ func newReader(env yamldoc.Env, open func(string) ([]byte, error)) *reader {
 
 // read works in three steps: it reads every document by itself, checks the
 // references between them, and sorts the errors. If a file could not be read, it
-// leaves out the second step: most of its errors would follow from the first.
-func (r *reader) read(files []yamldoc.File) (*Config, error) {
+// leaves out the second step: most of its errors would follow from the first. Items are read
+// after the files, so that a name or queue of both is a mistake of the item.
+func (r *reader) read(files []yamldoc.File, items []Item) (*Config, error) {
 	r.config.Files = files
 	for _, f := range files {
 		r.readFile(yamldoc.NewFileText(f))
 	}
 	r.listFiles(files)
+	r.readItems(items)
 	r.config.listPrices()
 	if !r.partial {
 		r.set.CheckReferences()

@@ -80,3 +80,19 @@ func (r *Reader) readSection(k docset.Kind, entries yamldoc.Value) {
 		k.Read(it)
 	}
 }
+
+// ReadEntry reads a mapping without the field kind as the document of a kind with a name: as an
+// entry of a section.
+func (r *Reader) ReadEntry(kind string, name, entry yamldoc.Value) {
+	for _, section := range slices.Sorted(maps.Keys(sections())) { // "tool" is before "tools"
+		if sections()[section] != kind {
+			continue
+		}
+		r.section = section
+		if k, ok := r.set.FindKind(name, kind); ok {
+			k.Read(r.set.NewEntry(k, name, entry))
+		}
+		return
+	}
+	name.AddError("kind "+kind+" has no entries", "")
+}
