@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/runtime"
 )
 
 var operator = identity.ByOperator("cli")
@@ -129,7 +131,7 @@ func TestItem_RejectedChangesNothing(t *testing.T) {
 	f.apply(jokeBroker, "{kind: prompt, name: filed, description: d, messages: [{content: x}]}\n---\n{kind: role, name: reader, toolGroups: [default]}")
 	f.putJoke()
 	tool := descriptor(t, "tell-joke.json")
-	other := strings.Replace(descriptor(t, "joke-service.json"), `"joke-service"`, `"other"`, 1)
+	other := strings.Replace(descriptor(t, "joke-service.json"), `"joke-service"`, `"ahead"`, 1)
 	before, table := f.statuses(), f.table()
 	for want, i := range map[string]config.Item{
 		"applied:tool/x:1:4":                            {Kind: "tool", Name: "x", Text: `{"a`},
@@ -139,7 +141,7 @@ func TestItem_RejectedChangesNothing(t *testing.T) {
 		`no toolService is named "joke-servic"`:         {Kind: "tool", Name: "x", Text: strings.Replace(tool, `"joke-service"`, `"joke-servic"`, 1)},
 		`requires the value "style"`:                    {Kind: "tool-service", Name: "strict", Text: "x"},
 		`is neither a field of a tool nor a value`:      {Kind: "tool", Name: "x", Text: strings.Replace(tool, `"style"`, `"tone"`, 1)},
-		`is the queue of the tool service "joke-servic`: {Kind: "tool-service", Name: "other", Text: other},
+		`is the queue of the tool service "joke-servic`: {Kind: "tool-service", Name: "ahead", Text: other},
 		`"read_file" is a built-in tool`:                {Kind: "tool", Name: "read_file", Text: tool},
 		`module name "root" is reserved`:                {Kind: "toolService", Name: "root", Text: strings.NewReplacer("joke-service", "root", "joke", "other").Replace(descriptor(t, "joke-service.json"))},
 		"is not tool, the kind":                         {Kind: "tool", Name: "x", Text: "{kind: role, name: x}"},
@@ -275,8 +277,14 @@ func TestItem_LeavesRolesAndTokens(t *testing.T) {
 // There are at most so many items.
 func TestItem_AreBounded(t *testing.T) {
 	f := newFixture(t)
+	b := &journal.Batch{}
 	for n := range config.MaxItems {
-		f.store1(t, "prompt", fmt.Sprintf("p%d", n), "{messages: [{content: x}]}")
+		name := fmt.Sprintf("p%d", n)
+		value, _ := json.Marshal(runtime.StoredItem{Kind: "prompt", Name: name, Order: uint64(n), Text: "{messages: [{content: x}]}"})
+		b.Put = append(b.Put, journal.Record{Kind: "configItem", Key: "prompt/" + name, Value: value})
+	}
+	if _, err := f.store.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := f.ApplyItem(t.Context(), "prompt", "more", "{messages: [{content: x}]}", operator); errcode.CodeOf(err) != errcode.LimitExceeded {
 		t.Errorf("one more item: %v", err)
