@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/runtime"
 )
 
@@ -291,4 +292,74 @@ func TestItem_AreBounded(t *testing.T) {
 	}
 	f.drop("prompt", "p0")
 	f.put("prompt", "more", "{description: d, messages: [{content: x}]}")
+}
+
+// addFlakyBroker adds the kind of broker flaky, which is an embedded one without a URL, and fails
+// with one.
+func (f *fixture) addFlakyBroker() {
+	nats, _ := f.brokers.findKind("nats")
+	f.brokers.kinds = append(f.brokers.kinds, broker.Kind{
+		Name: "flaky", Check: func(broker.Config) error { return nil },
+		Connect: func(c broker.Config) (broker.Driver, error) {
+			if c.URL != "" {
+				return nil, errcode.New(errcode.ToolUnavailable, "the flaky broker fails")
+			}
+			return nats.Connect(c)
+		},
+	})
+}
+
+// A service that cannot start again keeps its last version in service, and is shown as broken. The
+// start of a process with such a service fails for none of the others.
+func TestItem_KeepsLastVersion(t *testing.T) {
+	f := newFixture(t)
+	f.addFlakyBroker()
+	const roles = "{kind: role, name: r, toolGroups: [default]}"
+	const works, fails = "{kind: broker, name: main, type: flaky}", "{kind: broker, name: main, type: flaky, url: 'x://fails'}"
+	f.apply(works, roles)
+	f.putJoke()
+	f.put("prompt", "p", "{description: d, messages: [{content: x}]}")
+	f.apply(fails, roles)
+	for _, i := range f.ListItems() {
+		if broken := i.Kind != "prompt"; (i.Status == wire.ItemBroken) != broken || i.Kept != broken || strings.HasSuffix(i.Reason, "module: the flaky broker fails") != broken {
+			t.Errorf("got %+v", i)
+		}
+	}
+	if !f.hasTool("tell-joke") {
+		t.Error("the last version is not in service")
+	}
+	if _, err := f.ApplyItem(t.Context(), "tool", "more", descriptor(t, "tell-joke.json"), operator); errcode.CodeOf(err) != errcode.InvalidConfig || f.hasTool("more") {
+		t.Errorf("apply a tool of a service that cannot start: %v", err)
+	}
+	f.reopen(func(a *App) error {
+		f.addFlakyBroker()
+		return a.ApplyConfig(t.Context(), f.read(fails, roles), nil)
+	})
+	if got := f.statuses(); got != "prompt/p active, tool/tell-joke broken, toolService/joke-service broken" || f.hasTool("tell-joke") {
+		t.Errorf("after a start: %s", got)
+	}
+	f.apply(works, roles)
+	if got := f.statuses(); strings.Contains(got, "broken") || !f.hasTool("tell-joke") {
+		t.Errorf("when it can start: %s", got)
+	}
+}
+
+// Variables are substituted when an item is read, and never stored.
+func TestItem_VariablesAreNotStored(t *testing.T) {
+	f := newFixture(t)
+	f.options.Env = func(name string) (string, bool) { return "canary-7d1e", name == "STYLE" }
+	f.put("tool-service", "joke-service", descriptor(t, "joke-service.json"))
+	f.put("tool", "tell-joke", strings.Replace(descriptor(t, "tell-joke.json"), "a given topic", "${STYLE}", 1))
+	if h, _ := f.groups.CurrentSnapshot().LookupTool("tell-joke"); h.Definition.Description != "Tell a joke on canary-7d1e" {
+		t.Errorf("the description is %q", h.Definition.Description)
+	}
+	list, err := f.Runtime.ListItems(t.Context())
+	if err != nil || !strings.Contains(list[1].Text, "${STYLE}") || strings.Contains(fmt.Sprint(list), "canary") {
+		t.Errorf("stored: %v, %v", list, err)
+	}
+	f.options.Env = nil
+	f.apply("{kind: role, name: r}")
+	if got := f.statuses(); got != "tool/tell-joke broken, toolService/joke-service active" {
+		t.Errorf("without the variable: %s", got)
+	}
 }
