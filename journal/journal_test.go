@@ -142,7 +142,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
-		"state_transition role_changed group_registered group_unregistered group_opened group_closed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap")
+		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {
