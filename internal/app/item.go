@@ -68,8 +68,10 @@ func (a *App) HasItems(ctx context.Context) (bool, error) {
 
 // ActivateItems makes the applied items active if no configuration is.
 func (a *App) ActivateItems(ctx context.Context) error {
-	found, err := a.HasItems(ctx)
-	if err != nil || !found || a.active.Load() != nil {
+	if a.active.Load() != nil {
+		return nil
+	}
+	if found, err := a.HasItems(ctx); err != nil || !found {
 		return err
 	}
 	return a.restoreConfig(ctx, new(config.Config), false)
