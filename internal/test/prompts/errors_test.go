@@ -134,6 +134,7 @@ var unprovoked = map[errcode.Code]string{
 	"budget_exceeded":          "pauses the task",
 	"rate_limited":             "needs many calls at once",
 	"storage_low":              "needs a full disk",
+	"item_not_found":           "the answer to the operator about a configuration item that was not applied",
 	"task_not_found":           "of operators and clients",
 	"sender_terminated":        "needs an agent that ends during its call",
 	"task_stalled":             "ends the task",
