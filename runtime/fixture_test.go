@@ -337,7 +337,13 @@ func (fx *fixture) spawnAgent(t *testing.T, by identity.AgentID, spec org.RoleSp
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := org.SpawnSpec{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
+	return fx.spawnRole(t, by, role.ID, collaborators...)
+}
+
+// spawnRole spawns an agent of a role as an agent.
+func (fx *fixture) spawnRole(t *testing.T, by identity.AgentID, role identity.RoleID, collaborators ...identity.AgentID) identity.AgentID {
+	t.Helper()
+	s := org.SpawnSpec{Role: role, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c, Role: "r"})
 	}

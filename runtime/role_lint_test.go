@@ -116,6 +116,31 @@ func TestLintRole_FindsAgentsFromBeforeTheSpan(t *testing.T) {
 	}
 }
 
+// In place of all groups a grant keeps the ids that spawned roles name, also without a group. An
+// agent that follows the advice spawns the role again.
+func TestLintRole_KeepsUnknownGroupsOfSpawnedRoles(t *testing.T) {
+	free := make(chan struct{})
+	defer close(free)
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	lead := fx.createRole(t, org.RoleSpec{Name: "lead", Use: groupSet("org_management"), Grant: new(toolgroups.AllGroups())})
+	clerk := fx.createRole(t, org.RoleSpec{Name: "clerk", Use: groupSet("console"), Grant: groupSet("unknown"), AllowUnknown: true})
+	agent := fx.spawnRole(t, fx.topAgent(t, fx.start(t, org.TaskSpec{})), lead.ID)
+	fx.spawnRole(t, agent, clerk.ID)
+	l := fx.lint(t, runtime.LintQuery{Role: lead.ID}, "-", "console,unknown")
+	listed := func(g runtime.GroupLint) bool { return g.ID == "unknown" && g.Held && g.Kept && g.Away }
+	if !slices.ContainsFunc(l.Grant.Groups, listed) {
+		t.Errorf("got %+v", l.Grant.Groups)
+	}
+	follow := org.RoleSpec{Use: &l.Use.Kept, Grant: &l.Grant.Kept, AllowUnknown: true}
+	if _, _, err := fx.UpdateRole(operator, lead.ID, follow, false); err != nil {
+		t.Fatal(err)
+	}
+	fx.spawnRole(t, agent, clerk.ID)
+	if l := fx.lint(t, runtime.LintQuery{Role: lead.ID}, "-", "console,unknown"); l.Narrows() || l.Grants != 2 {
+		t.Errorf("after the advice: %+v", l)
+	}
+}
+
 // A tool that is gone keeps its group while that is away, and not when another owner has it.
 func TestLintRole_KeepsGroupsThatAreAway(t *testing.T) {
 	fx := lintFixture(t)

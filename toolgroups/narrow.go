@@ -28,8 +28,9 @@ type Narrowing struct {
 // unless b also contains it without these hours. A group with hours replaces none that is
 // always open. A tool that b has in hours only keeps all groups with hours that give it.
 //
-// Groups of b that are not registered are chosen if Groups has them. They are never chosen if
-// their id belongs to another owner now: a role that is written again would be bound to that.
+// Groups of b that are not registered are chosen if Groups has them. AllGroups contains every
+// id, known or not. Groups of other sets are never chosen if their id belongs to another owner
+// now: a role that is written again would be bound to that.
 func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
 	if b.Set.all && slices.Contains(n.Groups, "*") {
 		return Narrowing{Set: AllGroups(), Tools: len(s.handles(b)), Exact: true}
@@ -140,12 +141,18 @@ func (x *narrowing) held(needed []GroupID) (list []*group) {
 	return list
 }
 
-// addAway adds the needed groups of the set that are not registered.
+// addAway adds the needed groups of the set that are not registered. The set of all groups
+// contains each of them, whoever owns it.
 func (x *narrowing) addAway(needed []GroupID) {
-	for _, id := range x.set.Set.ids {
+	ids := x.set.Set.ids
+	if x.set.Set.all {
+		ids = needed
+	}
+	for _, id := range ids {
 		_, registered := x.snapshot.group(id)
 		known := x.snapshot.KnownOwner(id)
-		if !registered && (known == "" || known == x.set.Owners[id]) && slices.Contains(needed, id) {
+		bindable := x.set.Set.all || known == "" || known == x.set.Owners[id]
+		if !registered && bindable && slices.Contains(needed, id) {
 			x.candidates = append(x.candidates, candidate{id: id})
 		}
 	}

@@ -162,7 +162,7 @@ func (c *narrowCase) problem(set toolgroups.GroupSet) (text string) {
 			}
 		}
 		for _, id := range c.needs.Groups {
-			if one := toolgroups.SetOf(id); len(s.MissingFrom(c.held, one)) == 0 && s.GroupOwner(id) != "" && len(s.MissingFrom(b, one)) > 0 {
+			if one := toolgroups.SetOf(id); len(s.MissingFrom(c.held, one)) == 0 && len(s.MissingFrom(b, one)) > 0 {
 				text = fmt.Sprintf("state %b: it does not cover %s", state, id)
 			}
 		}
@@ -193,6 +193,9 @@ func (c *narrowCase) smallest() (tools, groups int) {
 		if named && s.CoversGroup(c.held, id) {
 			ids = append(ids, id)
 		}
+	}
+	if c.held.Set.IsAll() && slices.Contains(c.needs.Groups, "nothing") {
+		ids = append(ids, "nothing")
 	}
 	tools, groups = c.toolCount(c.held.Set)+1, 0
 	for choice := range 1 << len(ids) {
@@ -307,6 +310,7 @@ func TestNarrowSet_Cases(t *testing.T) {
 		{"a group below one with hours that is needed", bind(m, "office"), "", groupIDs{"reading"}, "office"},
 		{"all groups", s.BindSet(toolgroups.AllGroups()), "read wipe", nil, "disk"},
 		{"all groups are needed", s.BindSet(toolgroups.AllGroups()), "", groupIDs{"*"}, "*"},
+		{"groups that are needed and not registered, of all groups", s.BindSet(toolgroups.AllGroups()), "read wipe", groupIDs{"away", "nothing"}, "disk,away,nothing"},
 		{"all groups are needed and not held", bind(m, "disk"), "read", groupIDs{"*"}, "disk"},
 		{"away groups that are needed, none of another owner", stale, "read", groupIDs{"away", "gone", "reading", "taken"}, "disk,away,gone"},
 	} {
