@@ -293,7 +293,7 @@ func (l *linter) callsOf(name string) LintedTool {
 
 // addNeeds adds what a tool that was called needs. One that is not registered needs its group
 // while that has no tools: its server may be away. The group may be below any held one that is
-// away, unless it is held itself.
+// away, unless it is held itself or below one that is there.
 func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 	h, ok := s.LookupTool(t.Name)
 	if !ok {
@@ -314,15 +314,16 @@ func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 	}
 }
 
-// needAway adds the groups of the role that are not registered, if the group of a tool is below
-// one that is held.
+// needAway adds the groups of the role that are not registered, if the group of a tool may be
+// below one of them.
 func (l *linter) needAway(s *toolgroups.Snapshot, t *LintedTool) {
+	role := &l.out.Role
 	for _, held := range []struct {
-		toolgroups.GroupSet
+		toolgroups.BoundSet
 		share org.RoleShare
-	}{{l.out.Role.Use, org.RoleShare{UseLimit: t.share.Use || t.share.UseLimit}}, {l.out.Role.Grant, org.RoleShare{Grant: t.share.Grant}}} {
-		ids := slices.DeleteFunc(held.GroupIDs(), func(id toolgroups.GroupID) bool { return s.GroupOwner(id) != "" })
-		if !held.Has(t.Group) {
+	}{{role.Bound(role.Use), org.RoleShare{UseLimit: t.share.Use || t.share.UseLimit}}, {role.Bound(role.Grant), org.RoleShare{Grant: t.share.Grant}}} {
+		ids := slices.DeleteFunc(held.Set.GroupIDs(), func(id toolgroups.GroupID) bool { return s.GroupOwner(id) != "" })
+		if !s.CoversAlways(held.BoundSet, t.Group) {
 			l.needGroups(held.share, ids...)
 		}
 	}

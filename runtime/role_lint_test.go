@@ -166,6 +166,32 @@ func TestLintRole_KeepsGroupsThatAreAway(t *testing.T) {
 	}
 }
 
+// A tool that is gone keeps no group that is away if its own group is below another. So the advice
+// has nothing left to narrow.
+func TestLintRole_DropsAwayGroupsBesideAGroupAbove(t *testing.T) {
+	fx := lintFixture(t)
+	register := func(g toolgroups.Group) {
+		if _, err := grouptest.RegisterGroup(fx.GroupManager(), "test", g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pull := newTool(t, "pull", tool.Options{}, func(context.Context, obj) (any, error) { return 1, nil })
+	register(toolgroups.Group{ID: "suite", Children: []toolgroups.GroupID{"probe"}, Tools: []tool.Tool{pull}})
+	role := fx.createRole(t, org.RoleSpec{Name: "worker", Use: groupSet("suite", "unknown"), AllowUnknown: true})
+	fx.invoke(t, identity.ByCaller("ann", role.ID), "poke", obj{})
+	if err := grouptest.UnregisterGroup(fx.GroupManager(), "test", "probe"); err != nil {
+		t.Fatal(err)
+	}
+	register(toolgroups.Group{ID: "probe"})
+	l := fx.lint(t, runtime.LintQuery{Role: role.ID}, "probe", "-")
+	if _, _, err := fx.UpdateRole(operator, role.ID, org.RoleSpec{Use: &l.Use.Kept}, false); err != nil {
+		t.Fatal(err)
+	}
+	if l := fx.lint(t, runtime.LintQuery{Role: role.ID}, "probe", "-"); l.Narrows() || !l.Tools[0].Gone {
+		t.Errorf("after the advice: %+v", l)
+	}
+}
+
 // Names of denied calls are bounded, and no denied call keeps a group.
 func TestLintRole_BoundsDeniedNames(t *testing.T) {
 	fx := lintFixture(t)
