@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +56,9 @@ func TestVerifyAnnouncement_Rejects(t *testing.T) {
 		{"no instance", func(a *protocol.Announcement) { a.Instance = "" }, protocol.ErrAnnouncementFields},
 		{"a long instance", func(a *protocol.Announcement) { a.Instance = strings.Repeat("x", 65) }, protocol.ErrAnnouncementFields},
 		{"no lease", func(a *protocol.Announcement) { a.Lease = 0 }, protocol.ErrAnnouncementFields},
-		{"a negative lease", func(a *protocol.Announcement) { a.Lease = -1 << 62 }, protocol.ErrAnnouncementFields},
+		{"a negative lease", func(a *protocol.Announcement) { a.Lease = math.MinInt }, protocol.ErrAnnouncementFields},
 		{"a lease of a day", func(a *protocol.Announcement) { a.Lease = 86400 }, protocol.ErrAnnouncementFields},
-		{"a lease that overflows", func(a *protocol.Announcement) { a.Lease = 1 << 62 }, protocol.ErrAnnouncementFields},
+		{"a lease that overflows", func(a *protocol.Announcement) { a.Lease = math.MaxInt }, protocol.ErrAnnouncementFields},
 		{"an old one", func(a *protocol.Announcement) { a.Time = now.Add(-61 * time.Second) }, protocol.ErrAnnouncementExpired},
 		{"one of the future", func(a *protocol.Announcement) { a.Time = now.Add(2 * time.Minute) }, protocol.ErrAnnouncementExpired},
 		{"a start in the future", func(a *protocol.Announcement) { a.Started = now.Add(time.Hour) }, protocol.ErrAnnouncementExpired},
