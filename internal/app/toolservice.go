@@ -24,12 +24,17 @@ const kindService = "toolService"
 // serviceModules lists the tool services of a configuration as modules. Their Settings are a
 // digest of the service, its broker and its tools, which only serves to detect a change.
 func serviceModules(cfg *config.Config) []config.Module {
-	list := make([]config.Module, len(cfg.ToolServices))
+	list, prints := make([]config.Module, len(cfg.ToolServices)), map[string][]string{}
+	for _, t := range cfg.Tools {
+		if t.Service != nil {
+			prints[t.Service.Service] = append(prints[t.Service.Service], t.Name, t.Fingerprint)
+		}
+	}
 	for i, s := range cfg.ToolServices {
 		b, _ := findBroker(cfg, s.Broker)
 		at := s.Pos
-		s.Pos, s.Labels = yamldoc.Pos{}, toolboxfile.Labels{} // loading has applied the labels to its tools
-		text, _ := json.Marshal([]any{s, brokerFingerprint(b), serviceTools(cfg, s.Name)})
+		s.Pos = yamldoc.Pos{}
+		text, _ := json.Marshal([]any{s, brokerFingerprint(b), prints[s.Name]}) // texts always marshal
 		list[i] = config.Module{Name: s.Name, Type: kindService, Pos: at, TypePos: at, Settings: fmt.Appendf(nil, `"%x"`, sha256.Sum256(text))}
 	}
 	return list

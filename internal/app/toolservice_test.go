@@ -170,6 +170,18 @@ func TestToolService_FollowsConfiguration(t *testing.T) {
 	}
 }
 
+// Models read the changed arguments of a tool whose service does not check them.
+func TestToolService_ChangedArgumentsOfUntypedService(t *testing.T) {
+	f := newFixture(t)
+	untyped := strings.Replace(jokeService, "config-params", "untypedArguments: true, config-params", 1)
+	f.apply(jokeBroker, untyped, jokeTool, jokeRoles)
+	f.apply(jokeBroker, untyped, strings.Replace(jokeTool, "name: topic", "name: subject", 1), jokeRoles)
+	h, _ := f.groups.CurrentSnapshot().LookupTool("tell-joke")
+	if schema := string(h.Definition.ModelSchema()); !strings.Contains(schema, "subject") {
+		t.Errorf("models read %s", schema)
+	}
+}
+
 // What a configuration cannot have is an error of its document, and nothing changes.
 func TestToolService_RejectedConfigurations(t *testing.T) {
 	f := newFixture(t)
