@@ -8,10 +8,14 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/toolservice/protocol"
 )
 
@@ -99,6 +103,26 @@ type Config struct {
 
 	// Accounts are the services that may connect to an embedded broker.
 	Accounts Accounts
+}
+
+// ReadTLS reads the files of c.TLS, for a connection to a broker. Errors: InvalidConfig.
+func (c Config) ReadTLS() (*tls.Config, error) {
+	result := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TLS.CA != "" {
+		text, err := os.ReadFile(c.TLS.CA)
+		result.RootCAs = x509.NewCertPool()
+		if err != nil || !result.RootCAs.AppendCertsFromPEM(text) {
+			return nil, errcode.New(errcode.InvalidConfig, "broker %s: tls: ca: %s cannot be read as certificates in PEM: %v", c.Name, c.TLS.CA, err)
+		}
+	}
+	if c.TLS.Cert != "" {
+		own, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
+		if err != nil {
+			return nil, errcode.Wrap(errcode.InvalidConfig, err, "broker %s: tls: %v", c.Name, err)
+		}
+		result.Certificates = []tls.Certificate{own}
+	}
+	return result, nil
 }
 
 // TLSFiles are the paths of PEM files; "" is not set.

@@ -2,10 +2,8 @@ package kafka
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -99,20 +97,5 @@ func readTLS(c broker.Config) (*tls.Config, error) {
 	if !strings.HasPrefix(c.URL, tlsScheme) {
 		return nil, nil
 	}
-	result := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.TLS.CA != "" {
-		text, err := os.ReadFile(c.TLS.CA)
-		result.RootCAs = x509.NewCertPool()
-		if err != nil || !result.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errcode.New(errcode.InvalidConfig, "broker %s: tls: ca: %s cannot be read as certificates in PEM: %v", c.Name, c.TLS.CA, err)
-		}
-	}
-	if c.TLS.Cert != "" {
-		own, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-		if err != nil {
-			return nil, errcode.Wrap(errcode.InvalidConfig, err, "broker %s: tls: %v", c.Name, err)
-		}
-		result.Certificates = []tls.Certificate{own}
-	}
-	return result, nil
+	return c.ReadTLS()
 }

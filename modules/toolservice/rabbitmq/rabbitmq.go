@@ -12,19 +12,16 @@ package rabbitmq
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 )
@@ -83,22 +80,7 @@ func readTLS(c broker.Config) (*tls.Config, error) {
 	if c.URL[:len("amqps")] != "amqps" {
 		return nil, nil
 	}
-	result := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.TLS.CA != "" {
-		text, err := os.ReadFile(c.TLS.CA)
-		result.RootCAs = x509.NewCertPool()
-		if err != nil || !result.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errcode.New(errcode.InvalidConfig, "broker %s: tls: ca: %s cannot be read as certificates in PEM: %v", c.Name, c.TLS.CA, err)
-		}
-	}
-	if c.TLS.Cert != "" {
-		own, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-		if err != nil {
-			return nil, errcode.Wrap(errcode.InvalidConfig, err, "broker %s: tls: %v", c.Name, err)
-		}
-		result.Certificates = []tls.Certificate{own}
-	}
-	return result, nil
+	return c.ReadTLS()
 }
 
 // connection returns the open connection. It connects if there is none, but not sooner than the
