@@ -19,7 +19,7 @@ func artifactTools(a ArtifactStore, w WorkspaceOpener, l CallLimits) ([]tool.Too
 	h := artifacts{a, files{w, a, l, newReadSlots()}, l}
 	var s toolBuilder
 	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, putArtifactInput)))
-	s.add(tool.New("get_artifact", getArtifactText, withErrorCode(h.get), toolOptions(tool.ReadOnly, getArtifactInput)))
+	s.add(tool.New("get_artifact", getArtifactText, withErrorCode(h.get), withCatalog(artifactCatalog{}, toolOptions(tool.ReadOnly, getArtifactInput))))
 	return s.tools, s.err
 }
 

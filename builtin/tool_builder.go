@@ -26,6 +26,12 @@ func toolOptions(effect tool.Effect, schema string) *tool.Options {
 	return &tool.Options{Effect: effect, Input: acceptedSchema(schema), Shown: shownSchema(schema)}
 }
 
+// withCatalog sets the catalog of a tool that lists or reads resources.
+func withCatalog(c tool.Catalog, o *tool.Options) *tool.Options {
+	o.Catalog = c
+	return o
+}
+
 // withErrorCode returns fn with the code internal for errors that have none. Their
 // text may describe internals, and tool.New would show it to the model.
 func withErrorCode[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {

@@ -23,6 +23,8 @@ type Options struct {
 	States []string        // the workflow states that offer the tool; nil: all, empty: none
 	Input  json.RawMessage // the input schema, instead of the one inferred from In
 	Shown  json.RawMessage // the schema that models read; nil: the input schema
+
+	Catalog Catalog // of a tool that lists or reads resources; nil: none
 }
 
 // New returns a Tool that calls a Go function.
@@ -67,6 +69,7 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 		Effect:      opts.Effect,
 		State:       opts.State,
 		States:      slices.Clone(opts.States),
+		Catalog:     opts.Catalog,
 	}
 }
 

@@ -104,6 +104,7 @@ type Definition struct {
 	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
 	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none
 	Declared    Declared        `json:"-"`                          // set for tools that a configuration declares
+	Catalog     Catalog         `json:"-"`                          // set for tools that list or read resources
 }
 
 // ModelSchema returns the input schema that models read.

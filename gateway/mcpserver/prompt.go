@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"context"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,29 +16,6 @@ import (
 // endpoint's group.
 func (s *Server) prompts(sc *clientScope) []toolgroups.Prompt {
 	return s.rt.Gate().Subject(sc.caller).ListPrompts(sc.endpoint.toolset)
-}
-
-// withPromptCapability wraps next to declare the prompts capability in the
-// answers to initialize and server/discover if the caller is offered any
-// prompt. Clients are not notified when prompts change.
-func (s *Server) withPromptCapability(sc *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		result, err := next(ctx, method, req)
-		if err != nil {
-			return result, err
-		}
-		var offers *sdk.ServerCapabilities
-		switch result := result.(type) {
-		case *sdk.InitializeResult:
-			offers = result.Capabilities
-		case *sdk.DiscoverResult:
-			offers = result.Capabilities
-		}
-		if offers != nil && len(s.prompts(sc)) > 0 {
-			offers.Prompts = &sdk.PromptCapabilities{}
-		}
-		return result, nil
-	}
 }
 
 // listPrompts answers prompts/list.

@@ -76,14 +76,20 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 		return s.listPrompts(sc, req)
 	case *sdk.GetPromptRequest:
 		return s.getPrompt(sc, req)
+	case *sdk.ListResourcesRequest:
+		return s.listResources(ctx, sc, req)
+	case *sdk.ListResourceTemplatesRequest:
+		return s.listTemplates(ctx, sc, req)
+	case *sdk.ReadResourceRequest:
+		return s.readResource(ctx, sc, req)
 	}
 	sc.roots.observe(req)
 	dropUnusedParams(req)
-	next = s.withPromptCapability(sc, next)
+	next = s.withCapabilities(sc, next)
 	if method == methodInitialize && !sc.stdio {
 		return s.initializeSession(ctx, sc, method, req, next)
 	}
-	return next(ctx, method, req) // the SDK answers, for example with an empty list of resources
+	return next(ctx, method, req)
 }
 
 // initializeSession answers initialize and registers the session that it

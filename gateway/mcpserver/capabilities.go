@@ -1,0 +1,38 @@
+package mcpserver
+
+import (
+	"context"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rolecall/rolecall/tool"
+)
+
+// withCapabilities wraps next to declare, in the answers to initialize and server/discover,
+// what the caller is offered besides tools: prompts, and resources if one of its tools reads
+// any. Clients are not notified when that changes.
+func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, req)
+		if err != nil {
+			return result, err
+		}
+		var offers *sdk.ServerCapabilities
+		switch result := result.(type) {
+		case *sdk.InitializeResult:
+			offers = result.Capabilities
+		case *sdk.DiscoverResult:
+			offers = result.Capabilities
+		}
+		if offers == nil {
+			return result, nil
+		}
+		if len(s.prompts(sc)) > 0 {
+			offers.Prompts = &sdk.PromptCapabilities{}
+		}
+		if answersKind(s.listableCatalogs(sc), tool.ReadResource, "") {
+			offers.Resources = &sdk.ResourceCapabilities{}
+		}
+		return result, nil
+	}
+}

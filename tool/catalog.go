@@ -1,0 +1,81 @@
+package tool
+
+import "encoding/json"
+
+// Catalog lets clients that know resources and prompts, such as those of the Model Context
+// Protocol, use a tool for them. It is set in the Definition of the tool. Each request of such
+// a client becomes a call of the tool, which passes the gate like any other: a caller that
+// may not call the tool reads and lists nothing with it.
+//
+// A Catalog decides no permissions. Its methods must be safe for concurrent use and must not
+// block. Two Catalogs of the same tool must be equal by reflect.DeepEqual.
+type Catalog interface {
+	// Source returns the name of what the resources and prompts belong to. Tools that list and
+	// read the same ones return the same name. Lists are sorted by it.
+	Source() string
+
+	// Answers reports whether the tool answers requests of a kind.
+	Answers(CatalogKind) bool
+
+	// Arguments returns the arguments of the call that answers a request. It reports false for
+	// other kinds, and for a URI that is not of its source. Nil arguments mean that Answer needs no call. The request is not trusted.
+	Arguments(CatalogRequest) (args json.RawMessage, ok bool)
+
+	// Answer converts the result of that call, which has succeeded; it is the zero Result if
+	// there was no call. An error with the code file_not_found or artifact_not_found means that
+	// there is no such resource.
+	Answer(CatalogRequest, Result) (CatalogAnswer, error)
+}
+
+// CatalogKind is what a CatalogRequest asks for.
+type CatalogKind uint8
+
+// The kinds of requests.
+const (
+	ListResources CatalogKind = iota + 1
+	ListTemplates
+	ReadResource
+)
+
+// CatalogRequest is a request for resources.
+type CatalogRequest struct {
+	Kind   CatalogKind
+	Cursor string // of the lists: "" for the first page, else Next of the page before
+	URI    string // of ReadResource
+}
+
+// CatalogAnswer is the answer to a CatalogRequest. Only the fields of its kind are set.
+type CatalogAnswer struct {
+	Resources []Resource
+	Templates []ResourceTemplate
+	Next      string // the Cursor of the next page of a list; "" after the last
+
+	Contents []ResourceContents // of ReadResource, at least one
+}
+
+// Resource describes something that can be read by its URI.
+type Resource struct {
+	URI         string
+	Name        string // for people, and for programs that select by it
+	Title       string
+	Description string
+	MIMEType    string
+	Size        int64 // in bytes; 0 if not known
+}
+
+// ResourceTemplate describes resources whose URIs have variables (RFC 6570).
+type ResourceTemplate struct {
+	URITemplate string
+	Name        string
+	Title       string
+	Description string
+	MIMEType    string
+}
+
+// ResourceContents is the content of a resource, or of a part with a URI of its own.
+type ResourceContents struct {
+	URI      string
+	MIMEType string
+	Text     string
+	Blob     []byte // not nil for binary content, whose Text is empty
+}
