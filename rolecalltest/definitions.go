@@ -136,7 +136,6 @@ func (l loaded) changeOf(info toolgroups.GroupInfo, g toolgroups.Group) string {
 
 func equalDefinition(a, b tool.Definition) bool {
 	a.Declared, b.Declared = nil, nil // may hold functions, which are never equal
-	a.Catalog, b.Catalog = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 

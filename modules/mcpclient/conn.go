@@ -130,6 +130,8 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		Logger:         log,
 
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
+		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { toolsChanged() },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
 		ProgressNotificationHandler: n.reportProgress,
 	})
 	client.AddSendingMiddleware(probeTimeoutMiddleware)

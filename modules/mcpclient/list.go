@@ -11,7 +11,7 @@ import (
 )
 
 // listPins lists the server's tools and returns the definitions that can be offered, followed
-// by the tools for its resources and prompts. A list that exceeds the limits is rejected
+// by the tools for its resources and prompts, its prompts and its templates. A list that exceeds the limits is rejected
 // as a whole.
 func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([]modules.ToolPin, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
@@ -32,8 +32,9 @@ func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([
 	if err != nil {
 		return nil, n.explain(err)
 	}
+	pins = n.withDescribed(ctx, withResourceTools(pins, prefix, has), has, log)
 	n.listed.Store(changes)
-	return withResourceTools(pins, prefix, has), nil
+	return pins, nil
 }
 
 // listTools requests all pages of the list.

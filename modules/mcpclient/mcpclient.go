@@ -201,6 +201,9 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description, APIs: map[string]string{}, OpenAPIs: true}
 	tools := make(map[string]*remoteTool, len(pins))
 	for _, p := range pins {
+		if !isTool(p) {
+			continue
+		}
 		t, err := m.newTool(p)
 		if err != nil {
 			m.log.Warn("MCP server tool left out", "tool", *m.config.Prefix+p.Tool, "reason", err)
@@ -229,6 +232,7 @@ func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 			return nil, errcode.New(errcode.InvalidGroupDef, "this version has no such tool")
 		}
 		r.resource, d.Description, d.Input, d.Effect = &e, e.description, []byte(e.input), resourceEffect(m.config.Trusted)
+		d.Catalog = catalog{m, e.name}
 	}
 	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) || m.isNamed(d.Name) {
 		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to another owner")

@@ -146,14 +146,14 @@ func TestQuarantine_DescribesPendingTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := fx.pins.ListQuarantine(t.Context())
-	if err != nil || len(list) != len(realTools) {
-		t.Fatalf("%d are pending, %v, want %d", len(list), err, len(realTools))
+	if err != nil || len(list) != len(realTools)+1 { // and a prompt
+		t.Fatalf("%d are pending, %v, want %d", len(list), err, len(realTools)+1)
 	}
 	for _, w := range list {
 		if w.Offered.Description == "" {
 			t.Errorf("%s has no description", w.Name)
 		}
-		if w.Offered.Kind == "" {
+		if w.Offered.Kind != "mcp" {
 			continue
 		}
 		fx.accept(w.Name)

@@ -1,0 +1,161 @@
+package mcpclient
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// catalog makes a resourceTool usable by clients that know resources. The URI of a resource
+// is the server's with uriPrefix, so that it names its server. Templates are those
+// that the operator has accepted; they are listed without asking the server.
+type catalog struct {
+	module *Module
+	tool   string // name of the resourceTool
+}
+
+// uriPrefix returns what the URIs of the server's resources begin with.
+func (c catalog) uriPrefix() string { return "mcp://" + c.module.config.Name + "/" }
+
+// Source implements tool.Catalog.
+func (c catalog) Source() string { return "mcp/" + c.module.config.Name }
+
+// Answers implements tool.Catalog.
+func (c catalog) Answers(k tool.CatalogKind) bool {
+	switch c.tool {
+	case "list_resources":
+		return k == tool.ListResources || k == tool.ListTemplates
+	case "read_resource":
+		return k == tool.ReadResource
+	}
+	return false
+}
+
+// Arguments implements tool.Catalog.
+func (c catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
+	if !c.Answers(r.Kind) {
+		return nil, false
+	}
+	switch r.Kind {
+	case tool.ListResources:
+		return pageArguments(r.Cursor)
+	case tool.ReadResource:
+		uri, ok := strings.CutPrefix(r.URI, c.uriPrefix())
+		if !ok || !plainURI(uri) {
+			return nil, false
+		}
+		args, _ := json.Marshal(map[string]string{"uri": uri}) // strings always marshal
+		return args, true
+	}
+	return nil, true
+}
+
+// pageArguments returns the arguments that list the page of a cursor. A cursor of
+// CatalogAnswer.Next is the JSON of pageArgs.
+func pageArguments(cursor string) (json.RawMessage, bool) {
+	if cursor == "" {
+		return json.RawMessage(`{}`), true
+	}
+	in := pageArgs{}
+	if json.Unmarshal([]byte(cursor), &in) != nil || in.Offset < 0 {
+		return nil, false
+	}
+	args, _ := json.Marshal(map[string]any{"cursor": in.Cursor, "offset": in.Offset}) // they always marshal
+	return args, true
+}
+
+// Answer implements tool.Catalog.
+func (c catalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.CatalogAnswer, error) {
+	switch r.Kind {
+	case tool.ListTemplates:
+		return tool.CatalogAnswer{Templates: c.templates()}, nil
+	case tool.ListResources:
+		return c.resources(r, result)
+	}
+	return c.contents(result)
+}
+
+// templates returns the accepted templates of the server, by URI template.
+func (c catalog) templates() (list []tool.ResourceTemplate) {
+	for _, p := range c.module.acceptedPins(kindTemplate) {
+		var d templateDefinition
+		if json.Unmarshal(p.Input, &d) == nil {
+			list = append(list, tool.ResourceTemplate{URITemplate: c.uriPrefix() + d.URITemplate, Name: d.Name, Title: d.Title, Description: d.Description, MIMEType: d.MIMEType})
+		}
+	}
+	return list
+}
+
+// acceptedPins returns the accepted pins of a kind, sorted by name.
+func (m *Module) acceptedPins(kind string) (list []modules.ToolPin) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.active {
+		if p.Kind == kind {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b modules.ToolPin) int { return strings.Compare(a.Tool, b.Tool) })
+	return list
+}
+
+// resources returns a page of list_resources. Items without a plain URI are left out.
+func (c catalog) resources(r tool.CatalogRequest, result tool.Result) (a tool.CatalogAnswer, err error) {
+	var page struct {
+		Items []struct {
+			URI, Name, Title, Description, MIMEType string
+			Size                                    int64
+		}
+		Next       string
+		NextOffset int
+	}
+	if err := json.Unmarshal(result.Structured, &page); err != nil {
+		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the list of resources of the MCP server %q is not as expected", c.module.config.Name)
+	}
+	for _, item := range page.Items {
+		if !plainURI(item.URI) {
+			continue
+		}
+		a.Resources = append(a.Resources, tool.Resource{
+			URI: c.uriPrefix() + item.URI, Name: oneLine(item.Name, 256), Title: oneLine(item.Title, 256),
+			Description: oneLine(item.Description, 1024), MIMEType: oneLine(item.MIMEType, 128), Size: max(0, item.Size),
+		})
+	}
+	next := pageArgs{Cursor: page.Next}
+	if page.NextOffset > 0 {
+		var at pageArgs
+		_ = json.Unmarshal([]byte(r.Cursor), &at) // Arguments has accepted it, or it is empty
+		next = pageArgs{at.Cursor, page.NextOffset}
+	}
+	if next != (pageArgs{}) {
+		text, _ := json.Marshal(next) // a string and a number always marshal
+		a.Next = string(text)
+	}
+	return a, nil
+}
+
+// contents returns the contents that read_resource has returned.
+func (c catalog) contents(result tool.Result) (a tool.CatalogAnswer, err error) {
+	var read struct{ Contents []part }
+	if err := json.Unmarshal(result.Structured, &read); err != nil {
+		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the contents that the MCP server %q returned are not as expected", c.module.config.Name)
+	}
+	for _, p := range read.Contents {
+		if p.Omitted {
+			return a, errcode.New(errcode.ToolExecutionFailed, "the resource has %d bytes, more than %d", p.Size, maxInline)
+		}
+		out := tool.ResourceContents{URI: c.uriPrefix() + p.URI, MIMEType: oneLine(p.MIMEType, 128), Text: p.Text}
+		if p.Data != "" {
+			if out.Blob, err = base64.StdEncoding.DecodeString(p.Data); err != nil {
+				return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "decode the content of %s", oneLine(p.URI, 256))
+			}
+		}
+		a.Contents = append(a.Contents, out)
+	}
+	return a, nil
+}
