@@ -72,5 +72,5 @@ func (artifactCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.C
 	if a.Encoding == inJSON {
 		c.MIMEType = "application/json"
 	}
-	return tool.CatalogAnswer{Contents: []tool.ResourceContents{c}}, err
+	return tool.CatalogAnswer{Contents: []tool.Content{c}}, err
 }

@@ -61,15 +61,15 @@ func (readCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.Catal
 		return tool.CatalogAnswer{}, errcode.New(errcode.InvalidArguments, "the file has %d bytes, more than fit into one answer; read_file reads it in parts", part.Size)
 	}
 	c, err := contentsOf(r.URI, part.Content, part.Encoding)
-	if c.Blob == nil {
+	if c.Data == nil {
 		c.MIMEType = textType(part.Path)
 	}
-	return tool.CatalogAnswer{Contents: []tool.ResourceContents{c}}, err
+	return tool.CatalogAnswer{Contents: []tool.Content{c}}, err
 }
 
 // contentsOf returns the contents that a tool has returned as text or base64.
-func contentsOf(uri, content, encoding string) (tool.ResourceContents, error) {
-	c := tool.ResourceContents{URI: uri, Text: content, MIMEType: "text/plain"}
+func contentsOf(uri, content, encoding string) (tool.Content, error) {
+	c := tool.Content{Type: tool.ResourceContent, URI: uri, Text: content, MIMEType: "text/plain"}
 	if encoding != inBase64 {
 		return c, nil
 	}
@@ -78,7 +78,7 @@ func contentsOf(uri, content, encoding string) (tool.ResourceContents, error) {
 		return c, errcode.Wrap(errcode.Internal, err, "decode the content of %s", uri)
 	}
 	data = append([]byte{}, data...) // not nil
-	return tool.ResourceContents{URI: uri, Blob: data, MIMEType: Artifact{Data: data}.MediaType()}, nil
+	return tool.Content{Type: tool.ResourceContent, URI: uri, Data: data, MIMEType: Artifact{Data: data}.MediaType()}, nil
 }
 
 // textType returns the media type of a text file by its name.

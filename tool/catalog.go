@@ -18,7 +18,7 @@ type Catalog interface {
 	Answers(CatalogKind) bool
 
 	// Arguments returns the arguments of the call that answers a request. It reports false for
-	// other kinds, and for a URI that is not of its source. Nil arguments mean that Answer needs no call. The request is not trusted.
+	// other kinds, and for a URI or a name that is not of its source. Nil arguments mean that Answer needs no call. The request is not trusted.
 	Arguments(CatalogRequest) (args json.RawMessage, ok bool)
 
 	// Answer converts the result of that call, which has succeeded; it is the zero Result if
@@ -35,13 +35,17 @@ const (
 	ListResources CatalogKind = iota + 1
 	ListTemplates
 	ReadResource
+	ListPrompts
+	GetPrompt
 )
 
-// CatalogRequest is a request for resources.
+// CatalogRequest is a request for resources or prompts.
 type CatalogRequest struct {
-	Kind   CatalogKind
-	Cursor string // of the lists: "" for the first page, else Next of the page before
-	URI    string // of ReadResource
+	Kind      CatalogKind
+	Cursor    string            // of the lists: "" for the first page, else Next of the page before
+	URI       string            // of ReadResource
+	Name      string            // of GetPrompt
+	Arguments map[string]string // of GetPrompt
 }
 
 // CatalogAnswer is the answer to a CatalogRequest. Only the fields of its kind are set.
@@ -50,7 +54,11 @@ type CatalogAnswer struct {
 	Templates []ResourceTemplate
 	Next      string // the Cursor of the next page of a list; "" after the last
 
-	Contents []ResourceContents // of ReadResource, at least one
+	Contents []Content // of ReadResource, of the type ResourceContent
+
+	Prompts     []Prompt
+	Description string          // of GetPrompt
+	Messages    []PromptMessage // of GetPrompt
 }
 
 // Resource describes something that can be read by its URI.
@@ -72,10 +80,23 @@ type ResourceTemplate struct {
 	MIMEType    string
 }
 
-// ResourceContents is the content of a resource, or of a part with a URI of its own.
-type ResourceContents struct {
-	URI      string
-	MIMEType string
-	Text     string
-	Blob     []byte // not nil for binary content, whose Text is empty
+// Prompt describes messages that can be requested by name.
+type Prompt struct {
+	Name        string
+	Title       string
+	Description string
+	Arguments   []PromptArgument
+}
+
+// PromptArgument describes an argument of a Prompt. Its value is a text.
+type PromptArgument struct {
+	Name        string
+	Description string
+	Required    bool
+}
+
+// PromptMessage is one message of a Prompt.
+type PromptMessage struct {
+	Role    string // user or assistant
+	Content Content
 }

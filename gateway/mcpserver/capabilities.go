@@ -27,10 +27,11 @@ func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.M
 		if offers == nil {
 			return result, nil
 		}
-		if len(s.prompts(sc)) > 0 {
+		tools := s.listableCatalogs(sc)
+		if len(s.prompts(sc)) > 0 || answersKind(tools, tool.GetPrompt, "") {
 			offers.Prompts = &sdk.PromptCapabilities{}
 		}
-		if answersKind(s.listableCatalogs(sc), tool.ReadResource, "") {
+		if answersKind(tools, tool.ReadResource, "") {
 			offers.Resources = &sdk.ResourceCapabilities{}
 		}
 		return result, nil

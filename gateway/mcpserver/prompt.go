@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,16 +19,44 @@ func (s *Server) prompts(sc *clientScope) []toolgroups.Prompt {
 	return s.rt.Gate().Subject(sc.caller).ListPrompts(sc.endpoint.toolset)
 }
 
-// listPrompts answers prompts/list.
-func (s *Server) listPrompts(sc *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
-	if req.Params != nil && req.Params.Cursor != "" {
-		return nil, newRPCError(jsonrpc.CodeInvalidParams, "invalid cursor: the list has a single page")
+// unknownPromptName is the name under which the gate denies a prompt that is not the caller's.
+// It is no valid name of a tool.
+const unknownPromptName = "prompts/get"
+
+// listPrompts answers prompts/list: the declared prompts, and those that tools of the caller
+// get. Of prompts with one name, the first is listed.
+func (s *Server) listPrompts(ctx context.Context, sc *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
+	cursor := ""
+	if req.Params != nil {
+		cursor = req.Params.Cursor
 	}
-	result := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}, Cacheable: private}
+	page, err := s.listCatalogs(ctx, sc, tool.ListPrompts, cursor, headerOf(req.Extra))
+	if err != nil {
+		return nil, err
+	}
+	result := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}, NextCursor: page.Next, Cacheable: private}
+	declared := map[string]bool{}
 	for _, p := range s.prompts(sc) {
-		result.Prompts = append(result.Prompts, &sdk.Prompt{Name: p.Name(), Description: p.Description(), Arguments: promptArguments(p)})
+		declared[p.Name()] = true
+		if cursor == "" {
+			result.Prompts = append(result.Prompts, &sdk.Prompt{Name: p.Name(), Description: p.Description(), Arguments: promptArguments(p)})
+		}
+	}
+	for _, p := range page.Prompts {
+		if !declared[p.Name] {
+			result.Prompts = append(result.Prompts, sdkPrompt(p))
+		}
 	}
 	return result, nil
+}
+
+// sdkPrompt converts a prompt to the SDK's type.
+func sdkPrompt(p tool.Prompt) *sdk.Prompt {
+	out := &sdk.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
+	for _, a := range p.Arguments {
+		out.Arguments = append(out.Arguments, &sdk.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
+	}
+	return out
 }
 
 // promptArguments converts the arguments of a prompt to the protocol's type.
@@ -41,12 +70,12 @@ func promptArguments(p toolgroups.Prompt) []*sdk.PromptArgument {
 
 // getPrompt answers prompts/get. Arguments are strings and are inserted as
 // text; they are never parsed as templates.
-func (s *Server) getPrompt(sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
+func (s *Server) getPrompt(ctx context.Context, sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
 	name := req.Params.Name
 	list := s.prompts(sc)
 	i := slices.IndexFunc(list, func(p toolgroups.Prompt) bool { return p.Name() == name })
 	if i < 0 {
-		return nil, unknownPrompt(name)
+		return s.getByTool(ctx, sc, req)
 	}
 	messages, err := list[i].Messages(req.Params.Arguments)
 	if err != nil {
@@ -55,6 +84,30 @@ func (s *Server) getPrompt(sc *clientScope, req *sdk.GetPromptRequest) (sdk.Resu
 	result := &sdk.GetPromptResult{Description: list[i].Description(), Messages: []*sdk.PromptMessage{}}
 	for _, m := range messages {
 		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: &sdk.TextContent{Text: m.Text}})
+	}
+	return completed(result, req.ProtocolVersion()), nil
+}
+
+// getByTool answers prompts/get by a call of the tool that gets the prompt. If there is none,
+// the gate denies the request, so that it is on record.
+func (s *Server) getByTool(ctx context.Context, sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
+	name := req.Params.Name
+	call := findCatalog(s.listableCatalogs(sc), tool.CatalogRequest{Kind: tool.GetPrompt, Name: name, Arguments: req.Params.Arguments})
+	if call.catalog == nil {
+		call.tool, call.args = unknownPromptName, marshal(map[string]string{"name": textutil.Truncate(name, tool.MaxName)})
+	}
+	answer, err := s.answerCatalog(ctx, sc, call, headerOf(req.Extra))
+	switch code := errcode.CodeOf(err); {
+	case code == errcode.ToolNotAvailable || code == errcode.UnknownTool:
+		return nil, unknownPrompt(name)
+	case code == errcode.InvalidArguments:
+		return nil, newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))
+	case err != nil:
+		return nil, newRPCError(jsonrpc.CodeInternalError, errcode.Message(err))
+	}
+	result := &sdk.GetPromptResult{Description: answer.Description, Messages: []*sdk.PromptMessage{}}
+	for _, m := range answer.Messages {
+		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: sdkContent(m.Content)})
 	}
 	return completed(result, req.ProtocolVersion()), nil
 }

@@ -127,7 +127,7 @@ func (s *Server) readResource(ctx context.Context, sc *clientScope, req *sdk.Rea
 	}
 	result := &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{}, Cacheable: private}
 	for _, c := range answer.Contents {
-		result.Contents = append(result.Contents, &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Blob: c.Blob})
+		result.Contents = append(result.Contents, &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Blob: c.Data})
 	}
 	return completed(result, req.ProtocolVersion()), nil
 }

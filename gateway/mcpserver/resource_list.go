@@ -57,7 +57,7 @@ func (s *Server) listCatalogs(ctx context.Context, sc *clientScope, k tool.Catal
 	started, offered := time.Now(), s.withinEndpoint(sc, s.rt.Gate().Subject(sc.caller).VisibleTools())
 	for _, call := range catalogLists(offered, k, at) {
 		source := call.catalog.Source()
-		if len(page.Resources)+len(page.Templates) >= pageItems || time.Since(started) > pageTime {
+		if len(page.Resources)+len(page.Templates)+len(page.Prompts) >= pageItems || time.Since(started) > pageTime {
 			page.Next = listCursor{Source: source}.encode()
 			return page, nil
 		}
@@ -66,8 +66,9 @@ func (s *Server) listCatalogs(ctx context.Context, sc *clientScope, k tool.Catal
 			s.logListFailure(sc, source, err)
 			continue
 		}
-		page.Resources = append(page.Resources, readable(offered, answer.Resources)...)
+		page.Resources = append(page.Resources, readable(offered, source, answer.Resources)...)
 		page.Templates = append(page.Templates, answer.Templates...)
+		page.Prompts = append(page.Prompts, gettable(offered, source, answer.Prompts)...)
 		if answer.Next != "" {
 			page.Next = listCursor{source, answer.Next}.encode()
 			return page, nil
@@ -77,12 +78,13 @@ func (s *Server) listCatalogs(ctx context.Context, sc *clientScope, k tool.Catal
 }
 
 // catalogLists returns one call for each source, from a cursor on, sorted by source. A source
-// of which no tool reads anything is left out.
+// of which no tool reads what is listed is left out.
 func catalogLists(offered []tool.Definition, k tool.CatalogKind, at listCursor) (list []catalogCall) {
+	reads := cond(k == tool.ListPrompts, tool.GetPrompt, tool.ReadResource)
 	for _, d := range offered {
 		source := d.Catalog.Source()
 		known := slices.ContainsFunc(list, func(c catalogCall) bool { return c.catalog.Source() == source })
-		if source < at.Source || known || !d.Catalog.Answers(k) || !answersKind(offered, tool.ReadResource, source) {
+		if source < at.Source || known || !d.Catalog.Answers(k) || !answersKind(offered, reads, source) {
 			continue
 		}
 		r := tool.CatalogRequest{Kind: k, Cursor: cond(source == at.Source, at.Cursor, "")}
@@ -94,10 +96,19 @@ func catalogLists(offered []tool.Definition, k tool.CatalogKind, at listCursor) 
 	return list
 }
 
-// readable returns the resources that one of the tools reads.
-func readable(offered []tool.Definition, list []tool.Resource) []tool.Resource {
+// readable returns the resources that a tool of the source reads, and no other before it.
+func readable(offered []tool.Definition, source string, list []tool.Resource) []tool.Resource {
 	return slices.DeleteFunc(list, func(r tool.Resource) bool {
-		return len(r.URI) > maxURI || findCatalog(offered, tool.CatalogRequest{Kind: tool.ReadResource, URI: r.URI}).catalog == nil
+		call := findCatalog(offered, tool.CatalogRequest{Kind: tool.ReadResource, URI: r.URI})
+		return len(r.URI) > maxURI || call.catalog == nil || call.catalog.Source() != source
+	})
+}
+
+// gettable returns the prompts that a tool of the source gets, and no other before it.
+func gettable(offered []tool.Definition, source string, list []tool.Prompt) []tool.Prompt {
+	return slices.DeleteFunc(list, func(p tool.Prompt) bool {
+		call := findCatalog(offered, tool.CatalogRequest{Kind: tool.GetPrompt, Name: p.Name})
+		return call.catalog == nil || call.catalog.Source() != source
 	})
 }
 

@@ -251,7 +251,7 @@ func (n notes) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 func (n notes) Answer(r tool.CatalogRequest, _ tool.Result) (a tool.CatalogAnswer, _ error) {
 	switch r.Kind {
 	case tool.ReadResource:
-		a.Contents = []tool.ResourceContents{{URI: r.URI, MIMEType: "text/plain", Text: "of " + n.source}}
+		a.Contents = []tool.Content{{Type: tool.ResourceContent, URI: r.URI, MIMEType: "text/plain", Text: "of " + n.source}}
 	case tool.ListTemplates:
 		a.Templates = []tool.ResourceTemplate{{URITemplate: n.source + ":{x}"}}
 	default:

@@ -73,9 +73,9 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 	case *sdk.CallToolRequest:
 		return s.callFromSDK(ctx, sc, req)
 	case *sdk.ListPromptsRequest:
-		return s.listPrompts(sc, req)
+		return s.listPrompts(ctx, sc, req)
 	case *sdk.GetPromptRequest:
-		return s.getPrompt(sc, req)
+		return s.getPrompt(ctx, sc, req)
 	case *sdk.ListResourcesRequest:
 		return s.listResources(ctx, sc, req)
 	case *sdk.ListResourceTemplatesRequest:

@@ -1,7 +1,6 @@
 package mcpclient
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,9 +10,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// catalog makes a resourceTool usable by clients that know resources. The URI of a resource
-// is the server's with uriPrefix, so that it names its server. Templates are those
-// that the operator has accepted; they are listed without asking the server.
+// catalog makes a resourceTool usable by clients that know resources and prompts. The URI of a
+// resource is the server's with uriPrefix, so that it names its server. Templates and prompts
+// are those that the operator has accepted; they are listed without asking the server.
 type catalog struct {
 	module *Module
 	tool   string // name of the resourceTool
@@ -32,6 +31,10 @@ func (c catalog) Answers(k tool.CatalogKind) bool {
 		return k == tool.ListResources || k == tool.ListTemplates
 	case "read_resource":
 		return k == tool.ReadResource
+	case "list_prompts":
+		return k == tool.ListPrompts
+	case "get_prompt":
+		return k == tool.GetPrompt
 	}
 	return false
 }
@@ -51,6 +54,8 @@ func (c catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 		}
 		args, _ := json.Marshal(map[string]string{"uri": uri}) // strings always marshal
 		return args, true
+	case tool.GetPrompt:
+		return c.promptArguments(r)
 	}
 	return nil, true
 }
@@ -76,6 +81,10 @@ func (c catalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.Catalog
 		return tool.CatalogAnswer{Templates: c.templates()}, nil
 	case tool.ListResources:
 		return c.resources(r, result)
+	case tool.ListPrompts:
+		return tool.CatalogAnswer{Prompts: c.prompts()}, nil
+	case tool.GetPrompt:
+		return c.messages(result)
 	}
 	return c.contents(result)
 }
@@ -140,22 +149,74 @@ func (c catalog) resources(r tool.CatalogRequest, result tool.Result) (a tool.Ca
 }
 
 // contents returns the contents that read_resource has returned.
-func (c catalog) contents(result tool.Result) (a tool.CatalogAnswer, err error) {
-	var read struct{ Contents []part }
-	if err := json.Unmarshal(result.Structured, &read); err != nil {
-		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the contents that the MCP server %q returned are not as expected", c.module.config.Name)
+func (c catalog) contents(result tool.Result) (a tool.CatalogAnswer, _ error) {
+	for _, part := range result.Content {
+		if part.Type != tool.ResourceContent {
+			continue
+		}
+		if part.Data == nil && part.Note != "" {
+			return a, errcode.New(errcode.ToolExecutionFailed, "the resource of %d bytes was %s", part.Size, part.Note)
+		}
+		part.URI = c.uriPrefix() + part.URI
+		a.Contents = append(a.Contents, part)
 	}
-	for _, p := range read.Contents {
-		if p.Omitted {
-			return a, errcode.New(errcode.ToolExecutionFailed, "the resource has %d bytes, more than %d", p.Size, maxInline)
+	return a, nil
+}
+
+// prompts returns the accepted prompts of the server, by name. A name has the prefix of the
+// server's tools.
+func (c catalog) prompts() (list []tool.Prompt) {
+	for _, p := range c.module.acceptedPins(kindPrompt) {
+		var d promptDefinition
+		if json.Unmarshal(p.Input, &d) != nil {
+			continue
 		}
-		out := tool.ResourceContents{URI: c.uriPrefix() + p.URI, MIMEType: oneLine(p.MIMEType, 128), Text: p.Text}
-		if p.Data != "" {
-			if out.Blob, err = base64.StdEncoding.DecodeString(p.Data); err != nil {
-				return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "decode the content of %s", oneLine(p.URI, 256))
-			}
+		described := tool.Prompt{Name: *c.module.config.Prefix + d.Name, Title: d.Title, Description: d.Description}
+		for _, a := range d.Arguments {
+			described.Arguments = append(described.Arguments, tool.PromptArgument(a))
 		}
-		a.Contents = append(a.Contents, out)
+		list = append(list, described)
+	}
+	return list
+}
+
+// promptArguments returns the arguments that get an accepted prompt.
+func (c catalog) promptArguments(r tool.CatalogRequest) (json.RawMessage, bool) {
+	name, ok := strings.CutPrefix(r.Name, *c.module.config.Prefix)
+	accepted := func(p modules.ToolPin) bool { return p.Tool == kindPrompt+"/"+name }
+	if !ok || !slices.ContainsFunc(c.module.acceptedPins(kindPrompt), accepted) {
+		return nil, false
+	}
+	in := map[string]any{"name": name}
+	if len(r.Arguments) > 0 {
+		in["arguments"] = r.Arguments
+	}
+	args, _ := json.Marshal(in) // texts always marshal
+	return args, true
+}
+
+// messages returns the messages that get_prompt has returned.
+func (c catalog) messages(result tool.Result) (a tool.CatalogAnswer, _ error) {
+	var got struct {
+		Description string
+		Messages    []message
+	}
+	if err := json.Unmarshal(result.Structured, &got); err != nil {
+		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the prompt that the MCP server %q returned is not as expected", c.module.config.Name)
+	}
+	a.Description = oneLine(got.Description, 1024)
+	data := result.Content
+	for _, m := range got.Messages {
+		if len(data) > 0 && m.Content.Type != tool.TextContent && m.Content.Type == data[0].Type && m.Content.URI == data[0].URI {
+			m.Content, data = data[0], data[1:]
+		}
+		if m.Content.URI != "" {
+			m.Content.URI = c.uriPrefix() + m.Content.URI
+		}
+		if m.Role != "assistant" {
+			m.Role = "user"
+		}
+		a.Messages = append(a.Messages, tool.PromptMessage(m))
 	}
 	return a, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -111,7 +112,7 @@ func withoutRepeated(pins []modules.ToolPin) []modules.ToolPin {
 
 // pinOfPrompt converts a prompt to one that can be accepted and shown.
 func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
-	d := promptDefinition{Name: p.Name, Title: oneLine(p.Title, 256), Description: removeInvisible(p.Description)}
+	d := promptDefinition{Name: p.Name, Title: oneLine(p.Title, 256), Description: textutil.RemoveInvisible(p.Description)}
 	if len(p.Arguments) > maxArguments {
 		return modules.ToolPin{Tool: kindPrompt + "/" + p.Name}, fmt.Errorf("it has %d arguments, more than %d", len(p.Arguments), maxArguments)
 	}
@@ -119,7 +120,7 @@ func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
 	for _, a := range p.Arguments {
 		if a != nil {
 			names = append(names, a.Name)
-			d.Arguments = append(d.Arguments, promptArgument{a.Name, removeInvisible(a.Description), a.Required})
+			d.Arguments = append(d.Arguments, promptArgument{a.Name, textutil.RemoveInvisible(a.Description), a.Required})
 		}
 	}
 	return describedPin(kindPrompt, p.Name, d.Description, d, names...)
@@ -129,7 +130,7 @@ func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
 func pinOfTemplate(t *sdk.ResourceTemplate) (modules.ToolPin, error) {
 	d := templateDefinition{
 		URITemplate: t.URITemplate, Name: oneLine(t.Name, 256), Title: oneLine(t.Title, 256),
-		Description: removeInvisible(t.Description), MIMEType: oneLine(t.MIMEType, 128),
+		Description: textutil.RemoveInvisible(t.Description), MIMEType: oneLine(t.MIMEType, 128),
 	}
 	if len(t.URITemplate) > maxTemplate {
 		return modules.ToolPin{Tool: kindTemplate}, fmt.Errorf("its URI template has %d bytes, more than %d", len(t.URITemplate), maxTemplate)
@@ -161,5 +162,5 @@ func describedPin(kind, name, description string, definition any, names ...strin
 // plainURI reports whether text is not empty and has no white space and no invisible
 // characters.
 func plainURI(text string) bool {
-	return text != "" && !strings.ContainsAny(text, " \t\n") && text == removeInvisible(text)
+	return text != "" && !strings.ContainsAny(text, " \t\n") && text == textutil.RemoveInvisible(text)
 }

@@ -168,7 +168,11 @@ func getPrompt(ctx context.Context, s *sdk.ClientSession, name string, args json
 			contents = append(contents, c)
 		}
 	}
-	result := structuredResult(name, map[string]any{"messages": messages})
+	body := map[string]any{"messages": messages}
+	if r.Description != "" {
+		body["description"] = r.Description
+	}
+	result := structuredResult(name, body)
 	result.Content = contents
 	return result, nil
 }
