@@ -117,7 +117,7 @@ type Config struct {
 	Authn     TokenVerifier       // verifies tokens; nil rejects all tokens
 	Timeout   time.Duration       // of one call; default DefaultTimeout
 	MaxArgs   int                 // bytes; default 8 MiB, and no more than that
-	MaxResult int                 // bytes; default 4 MiB
+	MaxResult int                 // bytes of the texts and the JSON of a result; default 4 MiB
 
 	// Quota, if set, reports whether a principal may record that many bytes. A call
 	// whose arguments do not fit is denied with its error, which has an errcode.Code.

@@ -129,7 +129,7 @@ func (g *Gate) runBatch(ctx context.Context, batch []*Admission) {
 }
 
 // runOne runs a call and sets its Result. It applies the timeout, recovers panics
-// and limits the size of the result. It releases the lease of the call. A call that
+// and checks the contents and the size of the result. It releases the lease of the call. A call that
 // succeeds sets NewState.
 func (g *Gate) runOne(caller context.Context, a *Admission) {
 	ctx, cancel := context.WithTimeout(caller, g.config.Timeout)
@@ -137,6 +137,7 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 	defer a.release()
 	result, err := g.callTool(ctx, a)
 	if err == nil {
+		result.Content = tool.CheckContents(result.Content)
 		err = g.checkResultSize(a.Request.Name, result)
 	}
 	if err != nil {
@@ -184,7 +185,7 @@ func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, 
 // checkResultSize rejects results that are too large, and structured results that
 // are not strict JSON: readers must not see two different documents.
 func (g *Gate) checkResultSize(name string, r tool.Result) error {
-	if n := len(r.Text) + len(r.Structured); n > g.config.MaxResult {
+	if n := r.TextBytes(); n > g.config.MaxResult {
 		return errcode.New(errcode.ResultTooLarge, "%s returned %d bytes; at most %d are allowed: ask for less, in %d parts or more", name, n, g.config.MaxResult, n/g.config.MaxResult+1)
 	}
 	if len(r.Structured) > 0 {

@@ -36,6 +36,12 @@
 //
 // # Results and errors
 //
+// A result may have pictures, sounds and resources besides its text (see Content):
+//
+//	return tool.Result{Text: "The sales of May.", Content: []tool.Content{
+//		{Type: tool.ImageContent, Data: png},
+//	}}, nil
+//
 // A failure of a tool is a Result that the model reads (see Failure). An error is a failure of
 // the machinery, such as an ended context. A tool that does not fit a Go function implements
 // the interface Tool.
@@ -139,10 +145,12 @@ func (c Call) Sharer() (owner, member string) {
 	return cmp.Or(c.Owner, member), member
 }
 
-// Result is the result of a call. The model reads Structured if it is set, else Text.
+// Result is the result of a call. The model reads Structured if it is set, else Text. With
+// Content it reads all three, and sees the pictures if it sees any.
 type Result struct {
 	Text       string          `json:"text,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
+	Content    []Content       `json:"content,omitempty"` // texts, pictures, sounds and resources
 	IsError    bool            `json:"isError,omitempty"`
 
 	// Absent says what was not found, and what there is. A language model reads it in place
@@ -154,8 +162,14 @@ type Result struct {
 	Cause error `json:"-"`
 }
 
-// JSON returns the result as one JSON document: Structured, or Text as a string.
+// JSON returns the result as one JSON document: Structured, or Text as a string. A result with
+// Content is {"content": [...], "structuredContent": ...}, in which Text is the first content;
+// a Failure has the field content. The document has descriptions of contents in place of their
+// Data.
 func (r Result) JSON() json.RawMessage {
+	if len(r.Content) > 0 {
+		return r.contentJSON()
+	}
 	if len(r.Structured) > 0 {
 		return r.Structured
 	}

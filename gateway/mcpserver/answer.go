@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -64,15 +65,6 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 	return nil
 }
 
-// resultText returns the text content of a result. Results without text return
-// their structured part as JSON.
-func resultText(r *tool.Result) string {
-	if r.Text == "" && len(r.Structured) > 0 {
-		return string(r.Structured)
-	}
-	return r.Text
-}
-
 // structuredObject returns the structured part of a result if it is a JSON
 // object, else nil. Protocol versions before 2026-07-28 allow only objects.
 func structuredObject(r *tool.Result) json.RawMessage {
@@ -85,7 +77,7 @@ func structuredObject(r *tool.Result) json.RawMessage {
 
 // sdkResult converts an outcome that has a result to the SDK's type.
 func sdkResult(o outcome) *sdk.CallToolResult {
-	result := &sdk.CallToolResult{Content: o.sdkContents(), IsError: o.result.IsError}
+	result := &sdk.CallToolResult{Content: sdkContents(o.parts()), IsError: o.result.IsError}
 	if structured := structuredObject(o.result); structured != nil {
 		result.StructuredContent = structured
 	}
@@ -115,15 +107,14 @@ func writeToolList(w http.ResponseWriter, id string, result []byte) {
 // sessions; it is nil for other versions.
 func encodeCallResult(id string, o outcome, resultMeta []byte) []byte {
 	r := o.result
-	b := append(responsePrefix(id, 2*len(r.Text)+3*len(r.Structured)+len(resultMeta)), `,"result":{`...)
+	b := append(responsePrefix(id, 2*r.TextBytes()+len(r.Structured)+base64.StdEncoding.EncodedLen(r.DataBytes())+len(resultMeta)), `,"result":{`...)
 	b = append(b, resultMeta...)
 	b = append(b, `"content":[`...)
-	for i, part := range o.textParts() {
+	for i, part := range o.parts() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"type":"text","text":`...)
-		b = append(gjson.AppendJSONString(b, part), '}')
+		b = appendContent(b, part)
 	}
 	b = append(b, ']')
 	if structured := structuredObject(r); structured != nil {

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -187,7 +188,7 @@ func taskOutcome(task org.Task) outcome {
 		r.Structured = task.Result
 	}
 	if task.Incomplete != "" {
-		r.Text = fmt.Sprintf("%s\n\n(This result is incomplete: %s.)", resultText(&r), task.Incomplete)
+		r.Text = fmt.Sprintf("%s\n\n(This result is incomplete: %s.)", cmp.Or(r.Text, string(r.Structured)), task.Incomplete)
 	}
 	return outcome{result: &r}
 }

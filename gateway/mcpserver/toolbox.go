@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/identity"
@@ -68,23 +67,23 @@ func Tokens(header http.Header, need *tool.Auth) map[string]string {
 	return tokens
 }
 
-// textParts returns the texts of a result: one for each row if the result is an
-// array of rows, else one.
-func (o outcome) textParts() []string {
+// parts returns what the client is shown: a text for each row if the result is an array of
+// rows, else the parts of the result.
+func (o outcome) parts() []tool.Content {
 	if !o.rows {
-		return []string{resultText(o.result)}
+		return o.result.Parts()
 	}
 	doc, ok := Rows(o.result)
 	if !ok {
-		return []string{resultText(o.result)}
+		return o.result.Parts()
 	}
-	list := []string{}
+	list := []tool.Content{}
 	gjson.ParseBytes(doc).ForEach(func(_, row gjson.Result) bool {
+		text := row.Raw
 		if row.Type == gjson.String {
-			list = append(list, row.Str)
-		} else {
-			list = append(list, row.Raw)
+			text = row.Str
 		}
+		list = append(list, tool.Content{Type: tool.TextContent, Text: text})
 		return true
 	})
 	return list
@@ -100,15 +99,6 @@ func Rows(r *tool.Result) (json.RawMessage, bool) {
 		valid = strings.HasPrefix(r.Text, "[") && json.Valid(doc)
 	}
 	return doc, valid && !r.IsError && gjson.ParseBytes(doc).IsArray()
-}
-
-// sdkContents returns textParts as the SDK's type.
-func (o outcome) sdkContents() []sdk.Content {
-	list := []sdk.Content{}
-	for _, part := range o.textParts() {
-		list = append(list, &sdk.TextContent{Text: part})
-	}
-	return list
 }
 
 // answerWithoutSession answers requests that clients of MCP Toolbox send

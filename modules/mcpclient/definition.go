@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/internal/argschema"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -30,7 +31,7 @@ func PinOf(prefix string, t *sdk.Tool) (modules.ToolPin, error) {
 	if err := tool.CheckName(prefix + t.Name); err != nil {
 		return modules.ToolPin{}, err
 	}
-	p := modules.ToolPin{Tool: t.Name, Description: removeInvisible(t.Description)}
+	p := modules.ToolPin{Tool: t.Name, Description: textutil.RemoveInvisible(t.Description)}
 	if n := len(p.Description); n > maxDescription {
 		return modules.ToolPin{}, fmt.Errorf("its description has %d bytes, more than %d", n, maxDescription)
 	}
@@ -93,7 +94,7 @@ func allStrings(v any) string {
 // firstInvisible returns the first invisible character of text, if there is one.
 func firstInvisible(text string) (rune, bool) {
 	for _, r := range text {
-		if isInvisible(r) {
+		if textutil.IsInvisible(r) {
 			return r, true
 		}
 	}

@@ -160,10 +160,11 @@ func (fx *fixture) callWith(ctx context.Context, name, args string) string {
 	if err != nil {
 		return string(errcode.CodeOf(err)) + ": " + errcode.Message(err)
 	}
-	if len(r.Structured) > 0 {
-		return string(r.Structured)
+	r.Content = tool.CheckContents(r.Content)
+	if r.Text != "" {
+		return r.Text
 	}
-	return r.Text
+	return string(r.JSON())
 }
 
 // want checks that got contains want.

@@ -56,7 +56,9 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 			{"fs__both", `{"sky":["sunny"]}`, `{"sky":["sunny"]}`},
 			{"fs__both", `{"sky":"grey"}`, `{"content":[{"type":"text","text":"sunny"}],"structuredContent":{"sky":"grey"}}`},
 			{"fs__fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"fs__fail"}`},
-			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}],"truncated":true}`},
+			{"fs__parts", `{}`, `{"content":[{"type":"text","text":"look"},` +
+				`{"type":"image","mimeType":"image/png","size":73},{"type":"audio","mimeType":"audio/wav","size":1048577},` +
+				`{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain"},{"type":"resource_link","uri":"mem://b","name":"b"}]}`},
 			{"call_fs_echo", `{"n":1}`, `{"n":1}`},
 			{"call_fs_fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"call_fs_fail"}`},
 			{"call_fs_list-uresources", `{}`, `"uri":"mem://a"`},

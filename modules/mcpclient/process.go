@@ -98,7 +98,7 @@ func (p *process) lastStderr() string {
 	if len(text) == maxStderr {
 		redacted = p.secrets.RedactTail
 	}
-	return strings.TrimSpace(redacted(removeInvisible(text)))
+	return strings.TrimSpace(redacted(textutil.RemoveInvisible(text)))
 }
 
 // stop ends the program: it closes stdin, then sends SIGTERM, then SIGKILL. It removes the

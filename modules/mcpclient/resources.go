@@ -118,11 +118,11 @@ func readResource(ctx context.Context, s *sdk.ClientSession, name string, args j
 	if err != nil {
 		return tool.Result{}, err
 	}
-	parts := make([]part, 0, len(r.Contents))
+	contents := make([]tool.Content, 0, len(r.Contents))
 	for _, c := range r.Contents {
-		parts = append(parts, resourcePart(c))
+		contents = append(contents, resourceOf(c))
 	}
-	return partsResult(name, map[string]any{"contents": parts}, parts), nil
+	return tool.Result{Content: contents}, nil
 }
 
 func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
@@ -137,10 +137,11 @@ func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args js
 	return structuredResult(name, newPage(page.Prompts, in.Offset, page.NextCursor)), nil
 }
 
-// message is one message of a prompt.
+// message is one message of a prompt. A content that is not a text is described here, and its
+// data is a content of the result.
 type message struct {
-	Role    string `json:"role"`
-	Content part   `json:"content"`
+	Role    string       `json:"role"`
+	Content tool.Content `json:"content"`
 }
 
 func getPrompt(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
@@ -155,12 +156,19 @@ func getPrompt(ctx context.Context, s *sdk.ClientSession, name string, args json
 	if err != nil {
 		return tool.Result{}, err
 	}
-	messages, parts := make([]message, 0, len(r.Messages)), make([]part, 0, len(r.Messages))
+	messages := make([]message, 0, len(r.Messages))
+	var contents []tool.Content
 	for _, m := range r.Messages {
-		if m != nil {
-			p := partOf(m.Content)
-			messages, parts = append(messages, message{string(m.Role), p}), append(parts, p)
+		if m == nil {
+			continue
+		}
+		c := contentOf(m.Content)
+		messages = append(messages, message{string(m.Role), c})
+		if c.Data != nil {
+			contents = append(contents, c)
 		}
 	}
-	return partsResult(name, map[string]any{"messages": messages}, parts), nil
+	result := structuredResult(name, map[string]any{"messages": messages})
+	result.Content = contents
+	return result, nil
 }

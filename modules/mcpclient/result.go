@@ -2,7 +2,7 @@ package mcpclient
 
 import (
 	"bytes"
-	"encoding/base64"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -11,77 +11,43 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
-
-// maxInline is how many bytes of an image, a sound or a file a result contains at most. Of a
-// larger one it contains the description only.
-const maxInline = 1 << 20
-
-// part is one content block of a result.
-type part struct {
-	Type     string `json:"type"` // text, image, audio, resource, resource_link
-	Text     string `json:"text,omitempty"`
-	URI      string `json:"uri,omitempty"`
-	Name     string `json:"name,omitempty"`
-	MIMEType string `json:"mimeType,omitempty"`
-	Size     int64  `json:"size,omitempty"`    // bytes
-	Data     string `json:"data,omitempty"`    // base64
-	Omitted  bool   `json:"omitted,omitempty"` // the content was left out; then the result is truncated
-}
 
 // resultOf converts a server's result of a call of the tool name.
 //
 // Content that is only text becomes Text. Structured content that is an object becomes
-// Structured, if the text adds nothing to it. Everything else becomes Structured with
-// {"content": parts, "structuredContent": …, "truncated": whether a part was left out}.
+// Structured, if the text adds nothing to it. Everything else becomes Content, with
+// Structured.
 func resultOf(name string, r *sdk.CallToolResult) tool.Result {
-	parts := partsOf(r.Content)
+	contents := contentsOf(r.Content)
 	if r.IsError {
-		return failureResult(name, parts)
+		return failureResult(name, contents)
 	}
-	text, plain := textOf(parts)
+	text, plain := textOf(contents)
 	if object := structuredOf(r.StructuredContent, text); plain && object != nil {
-		return tool.Result{Structured: object}
+		return tool.Result{Structured: textutil.RemoveInvisibleJSON(object)}
 	}
-	if plain && r.StructuredContent == nil {
-		return tool.Result{Text: text}
+	if r.StructuredContent == nil {
+		if plain {
+			return tool.Result{Text: text}
+		}
+		return tool.Result{Content: contents}
 	}
-	body := map[string]any{"content": parts}
-	if r.StructuredContent != nil {
-		body["structuredContent"] = r.StructuredContent
+	result := structuredResult(name, r.StructuredContent)
+	if !result.IsError {
+		result.Content = contents
 	}
-	return partsResult(name, body, parts)
-}
-
-// partsResult returns a result with body as JSON, marked as truncated if one of the
-// parts in it was left out.
-func partsResult(name string, body map[string]any, parts []part) tool.Result {
-	if anyOmitted(parts) {
-		body["truncated"] = true
-	}
-	return structuredResult(name, body)
-}
-
-// anyOmitted reports whether the content of a part was left out.
-func anyOmitted(parts []part) bool {
-	return slices.ContainsFunc(parts, func(p part) bool { return p.Omitted })
+	return result
 }
 
 // failureResult returns the result of a call that failed at the server.
-func failureResult(name string, parts []part) tool.Result {
-	text, plain := textOf(parts)
-	if text == "" {
-		text = "the tool failed without a message"
-	}
-	err := errcode.New(errcode.ToolExecutionFailed, "%s", text)
-	if !plain {
-		err = err.With("content", parts)
-	}
-	if anyOmitted(parts) {
-		err = err.With("truncated", true)
-	}
-	return tool.Failure(name, err)
+func failureResult(name string, contents []tool.Content) tool.Result {
+	text, _ := textOf(contents)
+	result := tool.Failure(name, errcode.New(errcode.ToolExecutionFailed, "%s", cmp.Or(text, "the tool failed without a message")))
+	result.Content = slices.DeleteFunc(contents, func(c tool.Content) bool { return c.Type == tool.TextContent })
+	return result
 }
 
 // structuredResult returns a result with v as JSON.
@@ -90,7 +56,7 @@ func structuredResult(name string, v any) tool.Result {
 	if err != nil {
 		return tool.Failure(name, errcode.New(errcode.ToolExecutionFailed, "encode the answer as JSON: %v", err))
 	}
-	return tool.Result{Structured: text}
+	return tool.Result{Structured: textutil.RemoveInvisibleJSON(text)}
 }
 
 // structuredOf returns v as JSON if it is an object to which the text adds nothing, else
@@ -133,65 +99,56 @@ func containsText(v any, text string) bool {
 	return false
 }
 
-// textOf joins the text parts, and reports whether there are no others.
-func textOf(parts []part) (text string, plain bool) {
+// textOf joins the texts, and reports whether there is nothing else.
+func textOf(contents []tool.Content) (text string, plain bool) {
 	plain = true
 	var lines []string
-	for _, p := range parts {
-		if p.Type != "text" {
+	for _, c := range contents {
+		if c.Type != tool.TextContent {
 			plain = false
 			continue
 		}
-		lines = append(lines, p.Text)
+		lines = append(lines, c.Text)
 	}
 	return strings.Join(lines, "\n"), plain
 }
 
-func partsOf(content []sdk.Content) []part {
-	parts := make([]part, 0, len(content))
-	for _, c := range content {
-		parts = append(parts, partOf(c))
+// contentsOf converts the contents of a result.
+func contentsOf(list []sdk.Content) []tool.Content {
+	contents := make([]tool.Content, 0, len(list))
+	for _, c := range list {
+		contents = append(contents, contentOf(c))
 	}
-	return parts
+	return contents
 }
 
-func partOf(c sdk.Content) part {
+// contentOf converts one content. The gate checks what it says about itself.
+func contentOf(c sdk.Content) tool.Content {
 	switch c := c.(type) {
 	case *sdk.TextContent:
-		return part{Type: "text", Text: c.Text}
+		return tool.Content{Type: tool.TextContent, Text: textutil.RemoveInvisible(c.Text)}
 	case *sdk.ImageContent:
-		return withData(part{Type: "image", MIMEType: c.MIMEType}, c.Data)
+		return tool.Content{Type: tool.ImageContent, MIMEType: c.MIMEType, Data: c.Data}
 	case *sdk.AudioContent:
-		return withData(part{Type: "audio", MIMEType: c.MIMEType}, c.Data)
+		return tool.Content{Type: tool.AudioContent, MIMEType: c.MIMEType, Data: c.Data}
 	case *sdk.EmbeddedResource:
-		return resourcePart(c.Resource)
+		return resourceOf(c.Resource)
 	case *sdk.ResourceLink:
-		p := part{Type: "resource_link", URI: c.URI, Name: c.Name, MIMEType: c.MIMEType}
+		link := tool.Content{Type: tool.LinkContent, URI: c.URI, Name: c.Name, Title: c.Title, Description: c.Description, MIMEType: c.MIMEType}
 		if c.Size != nil {
-			p.Size = *c.Size
+			link.Size = *c.Size
 		}
-		return p
+		return link
 	}
-	return part{Type: "unknown", Omitted: true}
+	return tool.Content{Type: "unknown"}
 }
 
-func resourcePart(r *sdk.ResourceContents) part {
+// resourceOf converts the contents of a resource.
+func resourceOf(r *sdk.ResourceContents) tool.Content {
 	if r == nil {
-		return part{Type: "resource", Omitted: true}
+		return tool.Content{Type: tool.ResourceContent}
 	}
-	p := part{Type: "resource", URI: r.URI, MIMEType: r.MIMEType}
-	if r.Blob != nil {
-		return withData(p, r.Blob)
+	return tool.Content{
+		Type: tool.ResourceContent, URI: r.URI, MIMEType: r.MIMEType, Text: textutil.RemoveInvisible(r.Text), Data: r.Blob,
 	}
-	p.Text, p.Size = r.Text, int64(len(r.Text))
-	return p
-}
-
-// withData adds data to a part unless it is larger than maxInline.
-func withData(p part, data []byte) part {
-	p.Size = int64(len(data))
-	if p.Omitted = len(data) > maxInline; !p.Omitted {
-		p.Data = base64.StdEncoding.EncodeToString(data)
-	}
-	return p
 }

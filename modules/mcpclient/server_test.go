@@ -11,6 +11,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rolecall/rolecall/internal/test/pictures"
 )
 
 // serverMode is the variable that makes this binary a server.
@@ -46,7 +48,7 @@ func realServer() *sdk.Server {
 	})
 	add("parts", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{
-			&sdk.TextContent{Text: "look"}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte("png")},
+			&sdk.TextContent{Text: "look"}, &sdk.ImageContent{MIMEType: "image/png", Data: pictures.Dot},
 			&sdk.AudioContent{MIMEType: "audio/wav", Data: make([]byte, 1<<20+1)},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "mem://a", MIMEType: "text/plain", Text: "a text"}},
 			&sdk.ResourceLink{URI: "mem://b", Name: "b"},

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // The limits of a connection.
@@ -83,7 +84,7 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // quote returns the beginning of a line that is not a message.
 func quote(line []byte) string {
-	text := removeInvisible(string(line))
+	text := textutil.RemoveInvisible(string(line))
 	return oneLine(text[:min(len(text), 400)], 200)
 }
 
