@@ -50,6 +50,7 @@ var layers = map[string]int{
 	"internal/test/configtest":  3,  // checks errors of configurations
 	"internal/test/grouptest":   5,  // registers tool groups
 	"internal/test/gatewaytest": 11, // calls the gateway
+	"internal/test/e2e":         13, // a program with tools for tests
 }
 
 // source is a Go file that is not a test.

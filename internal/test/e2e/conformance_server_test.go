@@ -1,57 +1,67 @@
 package e2e_test
 
 import (
-	"context"
-	"net"
-	"net/http"
+	"fmt"
 	"testing"
-
-	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/gateway/auth"
-	"github.com/rolecall/rolecall/gateway/mcpserver"
-	"github.com/rolecall/rolecall/identity"
 )
 
-// The conformance suite tests our server, as a client with a role, in both protocol
-// revisions.
-func TestConformance_Server(t *testing.T) {
+// suiteConfig gives the suite's client a role with the tools of a module or of a server.
+const suiteConfig = `kind: organization
+name: conformance
+model: unused
+---
+kind: model
+name: unused
+type: script
+file: unused.js
+---
+%s
+---
+kind: role
+name: suite
+toolGroups: [suite]
+---
+kind: gateway
+name: api
+tokens:
+  - {name: suite, role: suite, sha256: %s}
+`
+
+// newSuiteFixture returns a fixture of suiteConfig with the source of its tools.
+func newSuiteFixture(t *testing.T, source string, env ...string) serveFixture {
+	t.Helper()
+	fx := newServeFixture(t, fmt.Sprintf(suiteConfig, source, digest("suite")), env...)
+	writeFile(t, fx.path("unused.js"), `role("*", function* () { return "not used"; });`)
+	return fx
+}
+
+// checkSuite runs the suite as a client of the served program, in both protocol revisions.
+func checkSuite(t *testing.T, role string, fx serveFixture) {
+	t.Helper()
+	url, _ := fx.serve(t)
 	for _, revision := range []string{stateful, stateless} {
-		t.Run(revision, func(t *testing.T) {
-			runConformance(t, "server", revision, nil, "--url", serveSuite(t))
-		})
+		t.Run(revision, func(t *testing.T) { runConformance(t, role, revision, suiteToken(t), "--url", url+"/mcp") })
 	}
 }
 
-// serveSuite serves the suite's tools through the gateway's host check without
-// authentication, because the suite sends no token.
-func serveSuite(t *testing.T) (url string) {
+// suiteToken returns the environment in which the suite sends the token of its role. It
+// cannot do so itself.
+func suiteToken(t *testing.T) []string {
 	t.Helper()
-	rt := newRuntime(t)
-	newSuiteTools(t, rt)
-	caller := identity.ByCaller("suite", newRole(t, rt, "suite", suiteGroup))
-	server, err := mcpserver.New(mcpserver.Config{Runtime: rt, Version: "e2e"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	handler := auth.HostCheck{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := server.Serve(w, r, caller); err != nil {
-			t.Errorf("%s %s: %v", r.Method, r.URL, err)
-			http.Error(w, err.Error(), http.StatusForbidden)
-		}
-	}))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- gateway.Serve(ctx, listener, handler, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + listener.Addr().String() + "/mcp"
+	return []string{"NODE_OPTIONS=--import=" + absPath(t, "mcp", "withtoken.mjs"), "MCP_TOKEN=" + tokenOf("suite")}
+}
+
+// The suite tests the tools of a module of an own build, served by rolecall serve.
+func TestConformance_Server(t *testing.T) {
+	nodePath(t) // skips with -short
+	fx := newSuiteFixture(t, "kind: module\nname: suite\ntype: suite")
+	fx.binary = commandPath(t, "github.com/rolecall/rolecall/internal/test/e2e/suiteserver")
+	checkSuite(t, "server", fx)
+}
+
+// The suite tests the everything server of the Go SDK through rolecall serve.
+func TestConformance_Gateway(t *testing.T) {
+	nodePath(t) // skips with -short
+	upstream := commandPath(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	checkSuite(t, "gateway", newSuiteFixture(t, "kind: mcpServer\nname: suite\ncommand: ${EVERYTHING}\nprefix: \"\"", "EVERYTHING="+upstream))
 }

@@ -97,13 +97,13 @@ func requiredScenarios(t *testing.T, revision, side string) []string {
 }
 
 // documentedExceptions reads the table of docs/mcp.md: the required scenarios that are
-// not passed. A row is | side | scenarios | revisions | why |.
-func documentedExceptions(t *testing.T, revision, side string) []string {
+// not passed. A row is | role | scenarios | revisions | why |.
+func documentedExceptions(t *testing.T, revision, role string) []string {
 	t.Helper()
 	var list []string
 	for line := range strings.Lines(readFile(t, filepath.Join("..", "..", "..", "docs", "mcp.md"))) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 6 || strings.TrimSpace(cells[1]) != side || !strings.Contains(cells[3], revision) {
+		if len(cells) != 6 || strings.TrimSpace(cells[1]) != role || !strings.Contains(cells[3], revision) {
 			continue
 		}
 		if strings.TrimSpace(cells[4]) == "" {
@@ -214,24 +214,24 @@ func TestCompareResults_ChecksExceptions(t *testing.T) {
 	}
 }
 
-// runConformance runs one side of the suite for a revision and compares the results
-// with the tables of docs/mcp.md.
-func runConformance(t *testing.T, side, revision string, env []string, args ...string) {
+// runConformance runs the suite for a revision and compares the results with the tables of
+// docs/mcp.md. role is what is tested: rolecall as a server, as a gateway or as a client.
+func runConformance(t *testing.T, role, revision string, env []string, args ...string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir, side := t.TempDir(), strings.Replace(role, "gateway", "server", 1)
 	args = append([]string{side, "--requirements", revision, "--output-dir", dir}, args...)
 	o := runScript(t, env, nodeModule(t, "@modelcontextprotocol", "conformance", "dist", "index.js"), args...)
 	ran := readScenarios(t, dir, side)
 	want := requiredScenarios(t, revision, side)
-	passed, wrong := compareResults(ran, want, documentedExceptions(t, revision, side))
+	passed, wrong := compareResults(ran, want, documentedExceptions(t, revision, role))
 	for _, line := range wrong {
 		t.Error(line)
 	}
 	count := fmt.Sprintf("%d of %d", passed, len(want))
-	t.Logf("%s, %s: %s required scenarios", side, revision, count)
+	t.Logf("%s, %s: %s required scenarios", role, revision, count)
 	logOptional(t, ran, want)
-	if stated := publishedCount(t, side, revision); stated != count {
-		t.Errorf("docs/mcp.md states %q for the %s and %s, want %q", stated, side, revision, count)
+	if stated := publishedCount(t, role, revision); stated != count {
+		t.Errorf("docs/mcp.md states %q for the %s and %s, want %q", stated, role, revision, count)
 	}
 	if t.Failed() {
 		t.Logf("status %d; output:\n%s\n%s", o.status, lastOutput(o.stdout), lastOutput(o.stderr))
@@ -240,7 +240,7 @@ func runConformance(t *testing.T, side, revision string, env []string, args ...s
 }
 
 // publishedCount reads a number of the table in docs/mcp.md.
-func publishedCount(t *testing.T, side, revision string) string {
+func publishedCount(t *testing.T, role, revision string) string {
 	t.Helper()
 	var head []string
 	for line := range strings.Lines(readFile(t, filepath.Join("..", "..", "..", "docs", "mcp.md"))) {
@@ -248,7 +248,7 @@ func publishedCount(t *testing.T, side, revision string) string {
 		if strings.Contains(line, "| "+revision+" |") {
 			head = cells
 		}
-		if at := slices.Index(head, " "+revision+" "); strings.HasPrefix(line, "| as a "+side+" |") && 0 < at && at < len(cells) {
+		if at := slices.Index(head, " "+revision+" "); strings.HasPrefix(line, "| as a "+role+" |") && 0 < at && at < len(cells) {
 			return strings.TrimSpace(cells[at])
 		}
 	}

@@ -26,7 +26,8 @@ import (
 type serveFixture struct {
 	paths map[string]string // paths outside the directory, by name
 	fixture
-	env []string
+	env    []string
+	binary string // path of the program; "" is rolecall
 }
 
 // newServeFixture writes organization.yaml. Every process of the fixture gets env.
@@ -40,14 +41,24 @@ func newServeFixture(t *testing.T, text string, env ...string) serveFixture {
 // command returns the program on the fixture's configuration and data.
 func (fx serveFixture) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	binary, err := testbinary.BinaryPath()
-	if err != nil {
-		t.Fatal(err)
+	binary := fx.binary
+	if binary == "" {
+		binary = commandPath(t, "github.com/rolecall/rolecall/cmd/rolecall")
 	}
 	cmd := exec.Command(binary, append(args, "--data", fx.path("data"))...) // no context: serve stops after the test's context
 	cmd.Dir = fx.dir
 	cmd.Env = append([]string{"HOME=" + fx.dir, "PATH=" + filepath.Dir(nodePath(t)) + ":" + os.Getenv("PATH")}, fx.env...)
 	return cmd
+}
+
+// commandPath builds the command of a package and returns its path.
+func commandPath(t *testing.T, pkg string) string {
+	t.Helper()
+	file, err := testbinary.CommandPath(pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // runProgram runs the program to its end.

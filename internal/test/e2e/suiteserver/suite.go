@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// suite is a module with the tools that the conformance suite calls. The group has the name
+// of the module. It omits tools whose results a Result cannot express (images, audio,
+// resources) and tools that ask the client.
+type suite struct {
+	name  string
+	host  modules.ModuleHost
+	tools []tool.Tool
+	err   error // of the first tool that could not be made
+
+	mu      sync.Mutex // guards what follows
+	changes int
+	extra   tool.Tool // changed by each test_trigger_tool_change; nil before the first
+}
+
+// newSuite returns the module; it is a modules.Constructor.
+func newSuite(c modules.Config) (modules.Module, error) {
+	s := &suite{name: c.Name, host: c.Host}
+	add(s, "test_simple_text", nil, fixedText("This is a simple text response for testing."))
+	add(s, "test_error_handling", nil, func(context.Context, noArgs) (string, error) {
+		return "", errcode.New(errcode.ToolExecutionFailed, "This tool intentionally returns an error for testing")
+	})
+	add(s, "test_tool_with_progress", nil, reportSteps)
+	add(s, "test_streaming_elicitation", nil, reportSteps)
+	add(s, "test_logging_tool", nil, fixedText("nothing was logged"))
+	add(s, "test_trigger_tool_change", nil, s.changeTools)
+	add(s, "json_schema_2020_12_tool", schema202012, func(context.Context, map[string]any) (string, error) { return "ok", nil })
+	return s, s.err
+}
+
+// add adds a tool, or sets s.err.
+func add[In any](s *suite, name string, input json.RawMessage, fn func(context.Context, In) (string, error)) {
+	made, err := tool.New(name, "A tool of the conformance suite.", fn, &tool.Options{Input: input})
+	s.tools, s.err = append(s.tools, made), cmp.Or(s.err, err)
+}
+
+// Name implements modules.Module.
+func (s *suite) Name() string { return s.name }
+
+// ToolGroups implements modules.Module.
+func (s *suite) ToolGroups() []toolgroups.Group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tools := slices.Clone(s.tools)
+	if s.extra != nil {
+		tools = append(tools, s.extra)
+	}
+	return []toolgroups.Group{{Tools: tools}}
+}
+
+// changeTools changes the list of tools. Each list differs from all before, since changes
+// that follow each other closely are notified as one.
+func (s *suite) changeTools(context.Context, noArgs) (string, error) {
+	s.mu.Lock()
+	s.changes++
+	text := fmt.Sprintf("The list has changed %d times.", s.changes)
+	extra, err := tool.New("test_extra", text, fixedText(text), nil)
+	s.extra = extra
+	s.mu.Unlock()
+	s.host.Changed()
+	return text, err
+}
+
+type noArgs struct{}
+
+func fixedText(text string) func(context.Context, noArgs) (string, error) {
+	return func(context.Context, noArgs) (string, error) { return text, nil }
+}
+
+func reportSteps(ctx context.Context, _ noArgs) (string, error) {
+	for _, done := range []float64{0, 50, 100} {
+		tool.ReportProgress(ctx, tool.Progress{Done: done, Total: 100})
+	}
+	return "done", nil
+}
+
+// schema202012 is the schema that the suite looks for in a list of tools.
+var schema202012 = json.RawMessage(`{
+	"$schema": "https://json-schema.org/draft/2020-12/schema",
+	"type": "object",
+	"$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+	"properties": {
+		"name": {"type": "string"},
+		"address": {"$ref": "#/$defs/address"},
+		"contactMethod": {"type": "string", "enum": ["phone", "email"]},
+		"phone": {"type": "string"},
+		"email": {"type": "string"}
+	},
+	"allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+	"if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+	"then": {"required": ["phone"]},
+	"else": {"required": ["email"]},
+	"additionalProperties": false
+}`)
