@@ -107,9 +107,18 @@ func (s *Server) getByTool(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	}
 	result := &sdk.GetPromptResult{Description: answer.Description, Messages: []*sdk.PromptMessage{}}
 	for _, m := range answer.Messages {
-		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: sdkContent(m.Content)})
+		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: sdkContent(checked(m.Content))})
 	}
 	return completed(result, req.ProtocolVersion()), nil
+}
+
+// checked returns a content of a catalog as the gate checks those of results. One that a call
+// has returned was checked then, and stays as it is.
+func checked(c tool.Content) tool.Content {
+	if c.Note != "" {
+		return c
+	}
+	return tool.CheckContents([]tool.Content{c})[0]
 }
 
 // unknownPrompt returns the error for a prompt that the caller is not offered.

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -103,10 +104,24 @@ var errNotOffered = errcode.New(errcode.ToolNotAvailable, "the caller may not ca
 func failureOf(r *tool.Result) error {
 	doc := gjson.ParseBytes(r.JSON())
 	err := errcode.New(errcode.Code(doc.Get("error").Str), "%s", doc.Get("message").Str)
-	if code := doc.Get("serverCode"); code.Exists() {
-		err = err.With("serverCode", code.Int())
+	if code := doc.Get("serverCode").Int(); code != 0 {
+		return err.With(serverCode, code)
 	}
 	return err
+}
+
+// serverCode is the detail of a failure with the code of the protocol that an MCP server
+// answered.
+const serverCode = "serverCode"
+
+// codeFromServer returns the code of the protocol that an MCP server answered; 0 if none.
+func codeFromServer(err error) int64 {
+	e, ok := errors.AsType[*errcode.Error](err)
+	if !ok {
+		return 0
+	}
+	code, _ := e.Details[serverCode].(int64)
+	return code
 }
 
 // readResource answers resources/read.
@@ -145,6 +160,9 @@ func headerOf(extra *sdk.RequestExtra) http.Header {
 func resourceError(err error, uri, version string) error {
 	switch errcode.CodeOf(err) {
 	case errcode.ToolNotAvailable, errcode.UnknownTool, errcode.FileNotFound, errcode.ArtifactNotFound, errcode.PathTraversal, errcode.NotADirectory:
+		return resourceNotFound(uri, version)
+	}
+	if code := codeFromServer(err); code == codeNotFound || code == jsonrpc.CodeInvalidParams {
 		return resourceNotFound(uri, version)
 	}
 	return newRPCError(jsonrpc.CodeInternalError, errcode.Message(err))

@@ -52,29 +52,76 @@ func (f *fixture) connectUpstream(t testing.TB, servers map[string]*sdk.Server) 
 	t.Helper()
 	pins, loaded = modules.NewPinStore(f.rt.OwnerStore()), map[string]*mcpclient.Module{}
 	for name, server := range servers {
-		at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
-		m, err := mcpclient.New(mcpclient.Config{Name: name, URL: at.URL, Pins: pins})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
-			at.CloseClientConnections()
-			at.Close()
-		})
-		if err := m.Provision(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		loaded[name] = m
-		for _, g := range m.ToolGroups() {
-			if _, err := grouptest.RegisterGroup(f.rt.GroupManager(), modules.OwnerOf(name), g); err != nil {
-				t.Fatal(err)
-			}
-		}
+		loaded[name] = f.connectModule(t, mcpclient.Config{Name: name, Pins: pins}, server)
 	}
 	return pins, loaded
+}
+
+// connectModule makes a server a module, with the group of its name.
+func (f *fixture) connectModule(t testing.TB, config mcpclient.Config, server *sdk.Server) *mcpclient.Module {
+	t.Helper()
+	at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	config.URL = at.URL
+	m, err := mcpclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		at.CloseClientConnections()
+		at.Close()
+	})
+	if err := m.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range m.ToolGroups() {
+		if _, err := grouptest.RegisterGroup(f.rt.GroupManager(), modules.OwnerOf(config.Name), g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// A server without a prefix has URIs without one. It is asked for no URI of another source,
+// so it cannot stand in for a file.
+func TestUpstream_WithoutPrefix(t *testing.T) {
+	f := openFixture(t)
+	server, none := upstream("one"), ""
+	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if r, ok := req.(*sdk.ReadResourceRequest); ok && r.Params.URI != "memo:a" {
+				t.Errorf("the server is asked for %q", r.Params.URI)
+			}
+			return next(ctx, method, req)
+		}
+	})
+	f.connectModule(t, mcpclient.Config{Name: "alone", Prefix: &none, DisablePinning: true}, server)
+	f.connectUpstream(t, map[string]*sdk.Server{"two": upstream("two")})
+	f.role(t, "writer", "workspace", "artifact", "alone", "two")
+	f.role(t, "reader", "alone")
+	session := f.connect(t, "ann@writer", "/mcp", "", nil)
+	callTool(t, session, "write_file", obj{"path": "a.txt", "content": "mine"})
+	want := "[mcp://two/memo:a mcp://two/file:///b.bin workspace:///a.txt memo:a file:///b.bin]"
+	got := resourceURIs(t, session)
+	slices.Sort(got)
+	wanted := strings.Fields(strings.Trim(want, "[]"))
+	slices.Sort(wanted)
+	if !slices.Equal(got, wanted) {
+		t.Errorf("listed %q, want %q", got, wanted)
+	}
+	for uri, content := range map[string]string{"memo:a": "text/plain of one", "mcp://two/memo:a": "text/plain of two", "workspace:///a.txt": "text/plain mine"} {
+		if got := readText(t, session, uri); got != content {
+			t.Errorf("%s is %q, want %q", uri, got, content)
+		}
+	}
+	reader := f.connect(t, "ann@reader", "/mcp", "", nil)
+	for _, uri := range []string{"workspace:///a.txt", "WORKSPACE:///a.txt", "artifact:x", "Artifact:x", "mcp://two/memo:a", "MCP://two/memo:a", "workspace:///..", ""} {
+		if got := readText(t, reader, uri); !strings.Contains(got, "Resource not found") {
+			t.Errorf("%q is %q", uri, got)
+		}
+	}
 }
 
 // Resources of two servers with the same URI stay apart, since the URI names the server.
@@ -122,7 +169,7 @@ func TestUpstream_ListsAndReadsResources(t *testing.T) {
 	if err != nil || strings.ContainsRune(list.Resources[0].Description+list.Resources[1].Description, '\u202e') {
 		t.Errorf("%v %v", list, err)
 	}
-	for _, uri := range []string{"mcp://one/", "mcp://one/a b", "mcp://ONE/memo:a", "mcp://one/memo:a\u200b", "memo:a"} {
+	for _, uri := range []string{"mcp://one/", "mcp://one/a b", "mcp://one/other:absent", "mcp://ONE/memo:a", "mcp://one/memo:a\u200b", "memo:a"} {
 		if got := readText(t, session, uri); !strings.Contains(got, "Resource not found") {
 			t.Errorf("%q is %q", uri, got)
 		}

@@ -11,18 +11,47 @@ import (
 )
 
 // catalog makes a resourceTool usable by clients that know resources and prompts. The URI of a
-// resource is the server's with uriPrefix, so that it names its server. Templates and prompts
+// resource is the server's with uriPrefix, so that it names its server. A server whose tools have
+// no prefix has URIs without one; it is asked for those that no other source has. Templates and prompts
 // are those that the operator has accepted; they are listed without asking the server.
 type catalog struct {
 	module *Module
 	tool   string // name of the resourceTool
 }
 
-// uriPrefix returns what the URIs of the server's resources begin with.
-func (c catalog) uriPrefix() string { return "mcp://" + c.module.config.Name + "/" }
+// prefixScheme begins the URIs of the resources of all servers with a prefix.
+const prefixScheme = "mcp:"
 
-// Source implements tool.Catalog.
-func (c catalog) Source() string { return "mcp/" + c.module.config.Name }
+// otherSchemes begin the URIs that no server without a prefix is asked for.
+var otherSchemes = []string{"workspace:", "artifact:", prefixScheme}
+
+// uriPrefix returns what the URIs of the server's resources begin with.
+func (c catalog) uriPrefix() string {
+	if *c.module.config.Prefix == "" {
+		return ""
+	}
+	return prefixScheme + "//" + c.module.config.Name + "/"
+}
+
+// Source implements tool.Catalog. Servers without a prefix come after all other sources.
+func (c catalog) Source() string {
+	if *c.module.config.Prefix == "" {
+		return "~mcp/" + c.module.config.Name
+	}
+	return "mcp/" + c.module.config.Name
+}
+
+// serverURI returns the URI by which the server knows a resource.
+func (c catalog) serverURI(uri string) (string, bool) {
+	rest, ok := strings.CutPrefix(uri, c.uriPrefix())
+	isOther := func(scheme string) bool {
+		return len(rest) >= len(scheme) && strings.EqualFold(rest[:len(scheme)], scheme)
+	}
+	if !ok || !plainURI(rest) || c.uriPrefix() == "" && slices.ContainsFunc(otherSchemes, isOther) {
+		return "", false
+	}
+	return rest, true
+}
 
 // Answers implements tool.Catalog.
 func (c catalog) Answers(k tool.CatalogKind) bool {
@@ -48,8 +77,8 @@ func (c catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 	case tool.ListResources:
 		return pageArguments(r.Cursor)
 	case tool.ReadResource:
-		uri, ok := strings.CutPrefix(r.URI, c.uriPrefix())
-		if !ok || !plainURI(uri) {
+		uri, ok := c.serverURI(r.URI)
+		if !ok {
 			return nil, false
 		}
 		args, _ := json.Marshal(map[string]string{"uri": uri}) // strings always marshal

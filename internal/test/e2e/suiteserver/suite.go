@@ -40,7 +40,9 @@ func newSuite(c modules.Config) (modules.Module, error) {
 	add(s, "test_logging_tool", nil, fixedText("nothing was logged"))
 	add(s, "test_trigger_tool_change", nil, s.changeTools)
 	add(s, "json_schema_2020_12_tool", schema202012, func(context.Context, map[string]any) (string, error) { return "ok", nil })
-	return s, s.err
+	read, err := tool.New("read_suite", "Read a resource of the suite.", readSuite, &tool.Options{Effect: tool.ReadOnly, Catalog: catalog{}})
+	s.tools = append(s.tools, read)
+	return s, cmp.Or(s.err, err)
 }
 
 // add adds a tool, or sets s.err.
