@@ -117,7 +117,7 @@ func TestUpstream_WithoutPrefix(t *testing.T) {
 		}
 	}
 	reader := f.connect(t, "ann@reader", "/mcp", "", nil)
-	for _, uri := range []string{"workspace:///a.txt", "WORKSPACE:///a.txt", "artifact:x", "Artifact:x", "mcp://two/memo:a", "MCP://two/memo:a", "workspace:///..", ""} {
+	for _, uri := range []string{"workspace:///a.txt", "WORKSPACE:///a.txt", "artifact:x", "Artifact:x", "mcp://two/memo:a", "MCP://two/memo:a", "workspace:///.."} {
 		if got := readText(t, reader, uri); !strings.Contains(got, "Resource not found") {
 			t.Errorf("%q is %q", uri, got)
 		}
