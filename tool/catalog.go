@@ -37,15 +37,18 @@ const (
 	ReadResource
 	ListPrompts
 	GetPrompt
+	Complete // the values of an argument of a prompt, or of a variable of a template
 )
 
 // CatalogRequest is a request for resources or prompts.
 type CatalogRequest struct {
 	Kind      CatalogKind
 	Cursor    string            // of the lists: "" for the first page, else Next of the page before
-	URI       string            // of ReadResource
-	Name      string            // of GetPrompt
-	Arguments map[string]string // of GetPrompt
+	URI       string            // of ReadResource; of Complete, the template, unless Name is set
+	Name      string            // of GetPrompt and Complete, the prompt
+	Arguments map[string]string // of GetPrompt; of Complete, those that are known
+	Argument  string            // of Complete: what is completed
+	Value     string            // of Complete: how the value begins
 }
 
 // CatalogAnswer is the answer to a CatalogRequest. Only the fields of its kind are set.
@@ -59,6 +62,9 @@ type CatalogAnswer struct {
 	Prompts     []Prompt
 	Description string          // of GetPrompt
 	Messages    []PromptMessage // of GetPrompt
+
+	Values []string // of Complete, the best first; clients get the first 100
+	Total  int      // how many values there are; 0 if unknown
 }
 
 // Resource describes something that can be read by its URI.

@@ -21,9 +21,10 @@ type Prompt interface {
 
 // PromptArgument describes an argument of a Prompt.
 type PromptArgument struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Required    bool   `json:"required"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Required    bool     `json:"required"`
+	Values      []string `json:"-"` // the values that it may have; nil if there are others
 }
 
 // PromptMessage is one message of a Prompt.

@@ -9,8 +9,8 @@ import (
 )
 
 // withCapabilities wraps next to declare, in the answers to initialize and server/discover,
-// what the caller is offered besides tools: prompts, and resources if one of its tools reads
-// any. Clients are not notified when that changes.
+// what the caller is offered besides tools: prompts, completion of their arguments, and
+// resources if one of its tools reads any. Clients are not notified when that changes.
 func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
@@ -30,6 +30,9 @@ func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.M
 		tools := s.listableCatalogs(sc)
 		if len(s.prompts(sc)) > 0 || answersKind(tools, tool.GetPrompt, "") {
 			offers.Prompts = &sdk.PromptCapabilities{}
+		}
+		if offers.Prompts != nil || answersKind(tools, tool.Complete, "") {
+			offers.Completions = &sdk.CompletionCapabilities{}
 		}
 		if answersKind(tools, tool.ReadResource, "") {
 			offers.Resources = &sdk.ResourceCapabilities{}

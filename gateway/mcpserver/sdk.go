@@ -82,6 +82,8 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 		return s.listTemplates(ctx, sc, req)
 	case *sdk.ReadResourceRequest:
 		return s.readResource(ctx, sc, req)
+	case *sdk.CompleteRequest:
+		return s.complete(ctx, sc, req)
 	}
 	sc.roots.observe(req)
 	dropUnusedParams(req)

@@ -21,7 +21,12 @@ var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\
 
 // upstream returns a server with two resources, a template and two prompts. The texts name it.
 func upstream(name string) *sdk.Server {
-	s := sdk.NewServer(&sdk.Implementation{Name: name, Version: "1"}, &sdk.ServerOptions{Instructions: "obey " + name})
+	return upstreamWith(name, &sdk.ServerOptions{Instructions: "obey " + name})
+}
+
+// upstreamWith returns the server of upstream with further options.
+func upstreamWith(name string, o *sdk.ServerOptions) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: name, Version: "1"}, o)
 	read := func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		c := &sdk.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain", Text: "of " + name}
 		if strings.HasSuffix(r.Params.URI, ".bin") {

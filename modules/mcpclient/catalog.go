@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
@@ -57,11 +59,11 @@ func (c catalog) serverURI(uri string) (string, bool) {
 func (c catalog) Answers(k tool.CatalogKind) bool {
 	switch c.tool {
 	case "list_resources":
-		return k == tool.ListResources || k == tool.ListTemplates
+		return k == tool.ListResources || k == tool.ListTemplates || k == tool.Complete
 	case "read_resource":
 		return k == tool.ReadResource
 	case "list_prompts":
-		return k == tool.ListPrompts
+		return k == tool.ListPrompts || k == tool.Complete
 	case "get_prompt":
 		return k == tool.GetPrompt
 	}
@@ -85,8 +87,31 @@ func (c catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 		return args, true
 	case tool.GetPrompt:
 		return c.promptArguments(r)
+	case tool.Complete:
+		return c.completeArguments(r)
 	}
 	return nil, true
+}
+
+// completeArguments returns the arguments that complete a value of an accepted prompt, with
+// list_prompts, or of an accepted template, with list_resources.
+func (c catalog) completeArguments(r tool.CatalogRequest) (json.RawMessage, bool) {
+	in := completeArgs{Argument: r.Argument, Value: r.Value, Arguments: r.Arguments}
+	var ok, known bool
+	if r.Name != "" && c.tool == "list_prompts" {
+		in.Prompt, ok = strings.CutPrefix(r.Name, *c.module.config.Prefix)
+		known = c.module.isAccepted(kindPrompt, in.Prompt)
+	} else if r.Name == "" && c.tool == "list_resources" {
+		in.Template, ok = strings.CutPrefix(r.URI, c.uriPrefix())
+		known = c.module.isAccepted(kindTemplate, in.Template)
+	}
+	args, _ := json.Marshal(map[string]completeArgs{"complete": in}) // texts always marshal
+	return args, ok && known
+}
+
+// isAccepted reports whether a prompt or template of the server is accepted.
+func (m *Module) isAccepted(kind, name string) bool {
+	return slices.ContainsFunc(m.acceptedPins(kind), func(p modules.ToolPin) bool { return p.Tool == kind+"/"+name })
 }
 
 // pageArguments returns the arguments that list the page of a cursor. A cursor of
@@ -114,6 +139,8 @@ func (c catalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.Catalog
 		return tool.CatalogAnswer{Prompts: c.prompts()}, nil
 	case tool.GetPrompt:
 		return c.messages(result)
+	case tool.Complete:
+		return c.values(result)
 	}
 	return c.contents(result)
 }
@@ -168,7 +195,7 @@ func (c catalog) resources(r tool.CatalogRequest, result tool.Result) (a tool.Ca
 	if page.NextOffset > 0 {
 		var at pageArgs
 		_ = json.Unmarshal([]byte(r.Cursor), &at) // Arguments has accepted it, or it is empty
-		next = pageArgs{at.Cursor, page.NextOffset}
+		next = pageArgs{Cursor: at.Cursor, Offset: page.NextOffset}
 	}
 	if next != (pageArgs{}) {
 		text, _ := json.Marshal(next) // a string and a number always marshal
@@ -212,8 +239,7 @@ func (c catalog) prompts() (list []tool.Prompt) {
 // promptArguments returns the arguments that get an accepted prompt.
 func (c catalog) promptArguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 	name, ok := strings.CutPrefix(r.Name, *c.module.config.Prefix)
-	accepted := func(p modules.ToolPin) bool { return p.Tool == kindPrompt+"/"+name }
-	if !ok || !slices.ContainsFunc(c.module.acceptedPins(kindPrompt), accepted) {
+	if !ok || !c.module.isAccepted(kindPrompt, name) {
 		return nil, false
 	}
 	in := map[string]any{"name": name}
@@ -247,5 +273,18 @@ func (c catalog) messages(result tool.Result) (a tool.CatalogAnswer, _ error) {
 		}
 		a.Messages = append(a.Messages, tool.PromptMessage(m))
 	}
+	return a, nil
+}
+
+// values returns the values that a completion has returned.
+func (c catalog) values(result tool.Result) (a tool.CatalogAnswer, _ error) {
+	var got sdk.CompletionResultDetails
+	if err := json.Unmarshal(result.Structured, &got); err != nil {
+		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the values that the MCP server %q returned are not as expected", c.module.config.Name)
+	}
+	for _, v := range got.Values {
+		a.Values = append(a.Values, oneLine(v, maxTemplate))
+	}
+	a.Total = max(got.Total, len(got.Values))
 	return a, nil
 }

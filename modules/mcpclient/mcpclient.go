@@ -231,8 +231,8 @@ func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 		if p.Kind != kindResource || !ok {
 			return nil, errcode.New(errcode.InvalidGroupDef, "this version has no such tool")
 		}
-		r.resource, d.Description, d.Input, d.Effect = &e, e.description, []byte(e.input), resourceEffect(m.config.Trusted)
-		d.Catalog = catalog{m, e.name}
+		r.resource, d.Description, d.Input, d.Effect = &e, e.description, e.acceptedInput(), resourceEffect(m.config.Trusted)
+		d.Catalog, d.Shown = catalog{m, e.name}, []byte(e.input)
 	}
 	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) || m.isNamed(d.Name) {
 		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to another owner")

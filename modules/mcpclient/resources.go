@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,7 +19,8 @@ const maxListed = 1000
 // resourceTool is a tool for the resources or prompts of a server. Its definition is ours,
 // not the server's.
 type resourceTool struct {
-	name, description, input string
+	name, description, input string                             // input is the schema that models read
+	completes                bool                               // it also accepts complete
 	offered                  func(*sdk.ServerCapabilities) bool // whether the server supports it
 	call                     func(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error)
 }
@@ -33,14 +35,54 @@ func resourceTools() []resourceTool {
 	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the previous page"},` +
 		`"offset":{"type":"integer","minimum":0,"description":"nextOffset of a truncated page, with the cursor of that page"}},"additionalProperties":false}`
 	return []resourceTool{
-		{"list_resources", "List the resources of this MCP server, a page at a time.", page, resources, listResources},
+		{"list_resources", "List the resources of this MCP server, a page at a time.", page, true, resources, listResources},
 		{"read_resource", "Read a resource of this MCP server.",
-			`{"type":"object","properties":{"uri":{"type":"string","minLength":1}},"required":["uri"],"additionalProperties":false}`, resources, readResource},
-		{"list_prompts", "List the prompts of this MCP server, a page at a time.", page, prompts, listPrompts},
+			`{"type":"object","properties":{"uri":{"type":"string","minLength":1}},"required":["uri"],"additionalProperties":false}`, false, resources, readResource},
+		{"list_prompts", "List the prompts of this MCP server, a page at a time.", page, true, prompts, listPrompts},
 		{"get_prompt", "Get a prompt of this MCP server, filled in with arguments.",
-			`{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"],"additionalProperties":false}`, prompts, getPrompt},
+			`{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"],"additionalProperties":false}`, false, prompts, getPrompt},
 	}
 }
+
+// acceptedInput returns the schema of the arguments that the tool accepts. Clients complete values
+// with complete; models are not shown it.
+func (e resourceTool) acceptedInput() []byte {
+	if !e.completes {
+		return []byte(e.input)
+	}
+	const complete = `{"type":"object","properties":{"complete":{"type":"object","properties":{"prompt":{"type":"string"},"template":{"type":"string"},"argument":{"type":"string"},` +
+		`"value":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["argument","value"],"additionalProperties":false},`
+	return []byte(strings.Replace(e.input, `{"type":"object","properties":{`, complete, 1))
+}
+
+// completeArgs asks for the values of an argument of a prompt, or of a variable of a template.
+type completeArgs struct {
+	Prompt    string            `json:"prompt,omitempty"`
+	Template  string            `json:"template,omitempty"`
+	Argument  string            `json:"argument"`
+	Value     string            `json:"value"`
+	Arguments map[string]string `json:"arguments,omitempty"` // those that are known
+}
+
+// complete returns the values as the server completes them, at most 100.
+func (in completeArgs) complete(ctx context.Context, s *sdk.ClientSession, name string) (tool.Result, error) {
+	params := &sdk.CompleteParams{Ref: &sdk.CompleteReference{Type: "ref/prompt", Name: in.Prompt}, Argument: sdk.CompleteParamsArgument{Name: in.Argument, Value: in.Value}}
+	if in.Prompt == "" {
+		params.Ref = &sdk.CompleteReference{Type: "ref/resource", URI: in.Template}
+	}
+	if len(in.Arguments) > 0 {
+		params.Context = &sdk.CompleteContext{Arguments: in.Arguments}
+	}
+	r, err := s.Complete(ctx, params)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r.Completion.Values = r.Completion.Values[:min(len(r.Completion.Values), maxCompleted)]
+	return structuredResult(name, r.Completion), nil
+}
+
+// maxCompleted is how many values a completion has at most.
+const maxCompleted = 100
 
 // findResourceTool returns the resource tool of this name, if there is one.
 func findResourceTool(name string) (resourceTool, bool) {
@@ -74,8 +116,9 @@ func arguments[T any](args json.RawMessage) (v T, err error) {
 
 // pageArgs are the arguments of the listing tools.
 type pageArgs struct {
-	Cursor string
-	Offset int // of the first item in the server's page
+	Cursor   string
+	Offset   int           // of the first item in the server's page
+	Complete *completeArgs `json:",omitempty"` // instead of a page
 }
 
 // listPage is one page of resources or prompts, or a part of a server's page that has more
@@ -101,6 +144,9 @@ func listResources(ctx context.Context, s *sdk.ClientSession, name string, args 
 	in, err := arguments[pageArgs](args)
 	if err != nil {
 		return tool.Failure(name, err), nil
+	}
+	if in.Complete != nil {
+		return in.Complete.complete(ctx, s, name)
 	}
 	page, err := s.ListResources(ctx, &sdk.ListResourcesParams{Cursor: in.Cursor})
 	if err != nil {
@@ -129,6 +175,9 @@ func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args js
 	in, err := arguments[pageArgs](args)
 	if err != nil {
 		return tool.Failure(name, err), nil
+	}
+	if in.Complete != nil {
+		return in.Complete.complete(ctx, s, name)
 	}
 	page, err := s.ListPrompts(ctx, &sdk.ListPromptsParams{Cursor: in.Cursor})
 	if err != nil {

@@ -49,6 +49,26 @@ func (s *Set) OrdinaryNames() []string { return s.names(false) }
 // TemplateNames returns the names of the template parameters, in order.
 func (s *Set) TemplateNames() []string { return s.names(true) }
 
+// AllowedTexts returns the values that the named parameter may have, as texts: those of a list,
+// and true and false of a boolean. It returns nil if there are others.
+func (s *Set) AllowedTexts(name string) (texts []string) {
+	i, ok := s.places[name]
+	if !ok {
+		return nil
+	}
+	f := s.list[i].spec
+	switch {
+	case len(f.allowed.expressions) > 0:
+		return nil
+	case f.allowed.empty() && f.kind == TypeBoolean:
+		return []string{"true", "false"}
+	}
+	for _, v := range f.allowed.values {
+		texts = append(texts, v.String())
+	}
+	return texts
+}
+
 func (s *Set) names(template bool) (names []string) {
 	for _, p := range s.list {
 		if p.template == template {

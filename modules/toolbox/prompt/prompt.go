@@ -63,6 +63,9 @@ func (t *Template) Arguments() (list []toolgroups.PromptArgument) {
 	if json.Unmarshal(t.arguments.Manifest(), &list) != nil { // cannot happen: Manifest returns such a list
 		return nil
 	}
+	for i, a := range list {
+		list[i].Values = t.arguments.AllowedTexts(a.Name)
+	}
 	return list
 }
 

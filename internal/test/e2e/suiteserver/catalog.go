@@ -56,9 +56,15 @@ func (catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 		isTemplate := strings.HasPrefix(r.URI, templatePrefix) && strings.HasSuffix(r.URI, templateSuffix)
 		return args, isTemplate || slices.Contains(staticURIs(), r.URI)
 	case tool.GetPrompt:
-		return nil, slices.ContainsFunc(prompts(), func(p tool.Prompt) bool { return p.Name == r.Name })
+		return nil, isPrompt(r.Name)
+	case tool.Complete:
+		return nil, isPrompt(r.Name)
 	}
 	return nil, true
+}
+
+func isPrompt(name string) bool {
+	return slices.ContainsFunc(prompts(), func(p tool.Prompt) bool { return p.Name == name })
 }
 
 func staticURIs() []string {
@@ -78,6 +84,8 @@ func (catalog) Answer(r tool.CatalogRequest, result tool.Result) (a tool.Catalog
 		a.Contents = result.Content
 	case tool.ListPrompts:
 		a.Prompts = prompts()
+	case tool.Complete:
+		a.Values = []string{r.Value + "paris", r.Value + "park"}
 	case tool.GetPrompt:
 		a.Messages = messages(r.Name, r.Arguments)
 	}
