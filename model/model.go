@@ -24,12 +24,12 @@ import (
 	"iter"
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/picture"
 )
 
 // Model answers requests. Generate yields partial text as it arrives and, last,
@@ -101,11 +101,8 @@ type Image struct {
 	Data      []byte
 }
 
-// imageTypes are the media types of the images that models are shown.
-var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-
 // IsImageType reports whether models are shown images of a media type.
-func IsImageType(mediaType string) bool { return slices.Contains(imageTypes, mediaType) }
+func IsImageType(mediaType string) bool { return picture.IsType(mediaType) }
 
 // AgentInfo identifies the agent that asks.
 type AgentInfo struct {

@@ -35,6 +35,7 @@ type Artifact struct {
 	MediaType string           `json:"mediaType,omitempty"` // guessed from the content
 	Task      identity.TaskID  `json:"taskId"`
 	By        identity.AgentID `json:"agentId"`
+	Call      identity.CallID  `json:"callId,omitempty"` // whose result has the content; "" for other artifacts
 	CreatedAt time.Time        `json:"createdAt"`
 
 	// Set for the artifacts of external callers, which belong to no task.
@@ -133,7 +134,7 @@ func (s *ArtifactStore) newRecords(id string, owner Artifact, a builtin.Artifact
 	record := Artifact{
 		ID: id, Type: a.Type, Meta: a.Meta,
 		Blob: hashOf(content), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
-		Task: owner.Task, By: owner.By, Caller: owner.Caller, Owner: owner.Owner, CreatedAt: s.now(),
+		Task: owner.Task, By: owner.By, Call: owner.Call, Caller: owner.Caller, Owner: owner.Owner, CreatedAt: s.now(),
 	}
 	value, err := json.Marshal(record)
 	if err != nil {

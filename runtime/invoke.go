@@ -210,7 +210,7 @@ func recordSize(calls []*gate.Admission) (bytes int) {
 		if !c.Allowed() {
 			args = min(args, maxDeniedArgs)
 		}
-		bytes += args + min(len(c.Result.Text)+len(c.Result.Structured), maxResult)
+		bytes += args + min(c.Result.TextBytes(), maxResult)
 	}
 	return bytes
 }
@@ -265,8 +265,10 @@ func (ec *externalCall) event(body journal.EventBody) journal.Event {
 
 // outcome returns the event of a call's result. The caller gets a large result
 // in full; the event has a preview of it and a reference to an artifact of the
-// caller, unless it exceeds the artifact limit.
+// caller, unless it exceeds the artifact limit. The data of its contents is stored with
+// the event.
 func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
+	ec.rt.storeContents(b, c, &ec.hold)
 	result := normalizeJSON(c.Result.JSON())
 	if len(result) > maxResult {
 		p := ec.rt.storePreview(b, c, result, maxPreview, &ec.hold)

@@ -40,7 +40,7 @@ func putBytes(b *journal.Batch) (bytes int) {
 // resultBytes returns the size of the results of calls.
 func resultBytes(calls []*gate.Admission) (bytes int) {
 	for _, c := range calls {
-		bytes += len(c.Result.Text) + len(c.Result.Structured)
+		bytes += c.Result.TextBytes() + c.Result.DataBytes()
 	}
 	return bytes
 }

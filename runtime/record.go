@@ -225,8 +225,9 @@ func detachArgs(e *journal.ToolCall) json.RawMessage {
 }
 
 // outcome returns the event of a call's result, with a preview if the result is
-// too large for the conversation.
+// too large for the conversation. The data of its contents is stored with it.
 func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
+	r.a.rt.storeContents(b, c, &r.a.hold)
 	result, err := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
 	if err != nil {
 		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: errcode.CodeOf(err), Result: tool.Failure(c.Request.Name, err).JSON()}

@@ -63,15 +63,15 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 }
 
 // image returns a function that loads an image of the agent's task by its
-// artifact reference. It fails if the agent may not call get_artifact, except for the first
-// agent of a task and an image that its user gave it.
+// artifact reference. It fails if the agent may not call get_artifact, except for an image in a
+// result of its own call, and for the first agent of a task and an image that its user gave it.
 func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
 		stored, content, err := a.rt.artifacts.ReadArtifact(ctx, ref)
 		if err == nil && stored.Task != a.agent.Task {
 			err = errcode.New(errcode.ArtifactNotFound, "this task has no artifact %q", ref)
 		}
-		if d := subject.AuthorizeTool("get_artifact"); !d.Allowed() && (err != nil || stored.By != "" || a.agent.Parent != "") {
+		if d := subject.AuthorizeTool("get_artifact"); !d.Allowed() && (err != nil || !a.wasShown(stored)) {
 			err = errcode.New(d.Code(), "%s", d.Reason())
 		}
 		if err != nil {
@@ -79,4 +79,13 @@ func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (
 		}
 		return model.Image{MediaType: stored.MediaType, Data: content}, nil
 	}
+}
+
+// wasShown reports whether an artifact of the agent's task is the content of a result of the agent
+// itself, or the user gave it and the agent is the first of the task.
+func (a *actor) wasShown(stored Artifact) bool {
+	if stored.By == "" {
+		return a.agent.Parent == ""
+	}
+	return stored.By == a.agent.ID && stored.Call != ""
 }

@@ -6,7 +6,7 @@ import "cmp"
 type StorageLimits struct {
 	WorkspaceBytes int64 // all files of one workspace; default 1 GiB
 	WorkspaceFiles int64 // files and directories of one workspace; default 100,000
-	ArtifactBytes  int64 // content of one artifact; default 8 MiB
+	ArtifactBytes  int64 // content of one artifact; default 10 MiB
 	DiskReserve    int64 // free space of the disk below which no work begins; default 256 MiB or a quarter of the disk, whichever is less
 
 	// Bytes recorded: events, artifacts and recordings.
@@ -16,7 +16,7 @@ type StorageLimits struct {
 }
 
 var defaultStorage = StorageLimits{
-	WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20,
+	WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 10 << 20,
 	RecordedPerTask: 1 << 30, RecordedPerCaller: 16 << 30, Recorded: 256 << 30,
 }
 

@@ -65,9 +65,9 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	for _, c := range []struct{ set, want runtime.StorageLimits }{
-		{runtime.StorageLimits{}, runtime.StorageLimits{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20}},
+		{runtime.StorageLimits{}, runtime.StorageLimits{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 10 << 20}},
 		{runtime.StorageLimits{WorkspaceBytes: 5, ArtifactBytes: 6}, runtime.StorageLimits{WorkspaceBytes: 5, WorkspaceFiles: 100_000, ArtifactBytes: 6}},
-		{runtime.StorageLimits{WorkspaceFiles: 7}, runtime.StorageLimits{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 8 << 20}},
+		{runtime.StorageLimits{WorkspaceFiles: 7}, runtime.StorageLimits{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 10 << 20}},
 	} {
 		if err := fx.ApplyConfig(runtime.OrgConfig{Storage: c.set}); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ type Artifact struct {
 	MediaType string           `json:"mediaType,omitempty"` // guessed from the content
 	Task      identity.TaskID  `json:"taskId"`
 	By        identity.AgentID `json:"agentId"`
+	Call      identity.CallID  `json:"callId,omitempty"` // whose result has the content; "" for other artifacts
 	CreatedAt time.Time        `json:"createdAt"`
 
 	// Set for the artifacts of external callers, which belong to no task.

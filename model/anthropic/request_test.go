@@ -18,13 +18,13 @@ func TestRequest_Encoding(t *testing.T) {
 		System:   "You are \"root\".",
 		ToolJSON: providertest.ToolsJSON(t, "read_file", "mail/send"),
 		Items: []model.Item{
-			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"AAEC"}]}`)}},
+			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}]}`)}},
 			providertest.AnswerItem(model.Answer{Text: "Two at once.", Calls: []model.Call{
 				{ID: "c1", Provider: "toolu_1", Name: "read_file", Args: json.RawMessage(`{"path":"a"}`)},
 				{ID: "c2", Provider: "toolu_2", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.CallResult{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
+			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lGODlhAQABAAAAAA=="}`),
 			providertest.UserMessage("And then?"),
 		},
 	}
@@ -44,7 +44,7 @@ func TestRequest_Encoding(t *testing.T) {
 	],
 	"messages": [
 		{"role": "user", "content": [
-			{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAEC"}},
+			{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}},
 			{"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}}
 		]},
 		{"role": "assistant", "content": [
@@ -55,7 +55,7 @@ func TestRequest_Encoding(t *testing.T) {
 		{"role": "user", "content": [
 			{"type": "tool_result", "tool_use_id": "toolu_1", "content": [
 				{"type": "text", "text": "{\"mediaType\":\"image/gif\",\"encoding\":\"base64\",\"content\":\"(shown as an image)\"}"},
-				{"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0lG"}}
+				{"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0lGODlhAQABAAAAAA=="}}
 			]},
 			{"type": "tool_result", "tool_use_id": "toolu_2", "is_error": true, "content": [{"type": "text", "text": "{\"error\":\"no JSON\"}"}]},
 			{"type": "text", "text": "And then?", "cache_control": {"type": "ephemeral"}}

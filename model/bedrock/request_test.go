@@ -18,13 +18,13 @@ func TestRequest_Encoding(t *testing.T) {
 		System:   "You are \"root\".",
 		ToolJSON: []byte(`[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"mail/send","description":"","parameters":{"type":"object"}}}]`),
 		Items: []model.Item{
-			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/jpeg","data":"AAEC"}]}`)}},
+			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/jpeg","data":"/9j/wAALCAABAAEBAREA/9oACA=="}]}`)}},
 			providertest.AnswerItem(model.Answer{Text: "Two at once.", Calls: []model.Call{
 				{ID: "c1", Provider: "tooluse_1", Name: "read_file", Args: json.RawMessage(`{"path":"a"}`)},
 				{ID: "c2", Provider: "tooluse_2", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.CallResult{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
+			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lGODlhAQABAAAAAA=="}`),
 			providertest.UserMessage("And then?"),
 		},
 	}
@@ -44,7 +44,7 @@ func TestRequest_Encoding(t *testing.T) {
 		{"cachePoint": {"type": "default"}}
 	]},
 	"messages": [
-		{"role": "user", "content": [{"image": {"format": "jpeg", "source": {"bytes": "AAEC"}}}, {"text": "Look"}, {"cachePoint": {"type": "default"}}]},
+		{"role": "user", "content": [{"image": {"format": "jpeg", "source": {"bytes": "/9j/wAALCAABAAEBAREA/9oACA=="}}}, {"text": "Look"}, {"cachePoint": {"type": "default"}}]},
 		{"role": "assistant", "content": [
 			{"text": "Two at once."},
 			{"toolUse": {"toolUseId": "tooluse_1", "name": "read_file", "input": {"path": "a"}}},
@@ -53,7 +53,7 @@ func TestRequest_Encoding(t *testing.T) {
 		{"role": "user", "content": [
 			{"toolResult": {"toolUseId": "tooluse_1", "content": [
 				{"text": "{\"mediaType\":\"image/gif\",\"encoding\":\"base64\",\"content\":\"(shown as an image)\"}"},
-				{"image": {"format": "gif", "source": {"bytes": "R0lG"}}}
+				{"image": {"format": "gif", "source": {"bytes": "R0lGODlhAQABAAAAAA=="}}}
 			]}},
 			{"toolResult": {"toolUseId": "tooluse_2", "status": "error", "content": [{"text": "{\"error\":\"no JSON\"}"}]}},
 			{"text": "And then?"}, {"cachePoint": {"type": "default"}}

@@ -21,6 +21,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
+	"github.com/rolecall/rolecall/internal/test/pictures"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/tool"
@@ -411,7 +412,7 @@ func FuzzString(f *testing.F) {
 }
 
 func TestTurns_Images(t *testing.T) {
-	png := model.Image{MediaType: "image/png", Data: []byte("\x89PNG")}
+	png := model.Image{MediaType: "image/png", Data: pictures.Dot}
 	data := base64.StdEncoding.EncodeToString(png.Data)
 	find := func(ref string) (model.Image, error) {
 		if ref == "art-1" {
@@ -429,6 +430,8 @@ func TestTurns_Images(t *testing.T) {
 		{"artifact", `{"text":"See","images":["art-1","art-1"]}`, "See", 2},
 		{"missing artifact", `{"text":"See","images":["art-2"]}`, "See", 0},
 		{"unsupported type", `{"text":"See","images":[{"mediaType":"image/svg+xml","data":"` + data + `"}]}`, "See", 0},
+		{"another type than its bytes", `{"text":"See","images":[{"mediaType":"image/jpeg","data":"` + data + `"}]}`, "See", 0},
+		{"a decompression bomb", `{"text":"See","images":[{"mediaType":"image/png","data":"` + base64.StdEncoding.EncodeToString(pictures.PNG(50_000, 50_000)) + `"}]}`, "See", 0},
 		{"not base64", `{"text":"See","images":[{"mediaType":"image/png","data":"?"}]}`, "See", 0},
 		{"too large", `{"text":"See","images":[{"mediaType":"image/png","data":"` + strings.Repeat("AAAA", 2<<20) + `"}]}`, "See", 0},
 		{"too many", `{"text":"See","images":["art-1"` + strings.Repeat(`,"art-1"`, 30) + `]}`, "See", 20},
@@ -445,10 +448,36 @@ func TestTurns_Images(t *testing.T) {
 		r := model.Request{Items: []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}),
 			result("1", `{"encoding":"base64","content":"`+data+`","mediaType":"image/png"}`)}}
 		got := chat.BuildTurns(r)[2].Results[0]
-		if got.Text != `{"encoding":"base64","content":"(shown as an image)","mediaType":"image/png"}` || len(got.Images) != 1 || string(got.Images[0].Data) != "\x89PNG" {
+		if got.Text != `{"encoding":"base64","content":"(shown as an image)","mediaType":"image/png"}` || len(got.Images) != 1 || !bytes.Equal(got.Images[0].Data, pictures.Dot) {
 			t.Errorf("got %q and %d images", got.Text, len(got.Images))
 		}
 	})
+	for name, c := range map[string]struct {
+		content string
+		images  int
+	}{
+		"contents":                    {`{"content":[{"type":"text","text":"base64"},{"type":"image","mimeType":"image/png","size":73,"artifactRef":"art-1"},{"type":"resource","uri":"a","mimeType":"image/png","artifactRef":"art-1"}]}`, 2},
+		"contents that are not shown": {`{"content":[{"type":"image","mimeType":"image/png","artifactRef":"art-1","note":"not shown"},{"type":"image","mimeType":"text/html","artifactRef":"art-1"},{"type":"image","mimeType":"image/png","artifactRef":["art-1"]}]}`, 0},
+		"another artifact":            {`{"content":[{"type":"image","mimeType":"image/png","artifactRef":"art-2"}]}`, 0},
+		"a text about contents":       {`"{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/png\",\"artifactRef\":\"art-1\"}]}"`, 0},
+		"many contents":               {`{"content":[` + strings.Repeat(`{"mimeType":"image/png","artifactRef":"art-1"},`, 30) + `1]}`, 20},
+	} {
+		t.Run(name+" of a result", func(t *testing.T) {
+			item := result("1", c.content)
+			r := model.Request{Image: find, Items: []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}), item}}
+			got := chat.BuildTurns(r)[2].Results[0]
+			if got.Text != c.content || len(got.Images) != c.images {
+				t.Errorf("got %q and %d images, want %d", got.Text, len(got.Images), c.images)
+			}
+			if tokens := chat.CountTokens(item) - chat.EstimateTokens(c.content); tokens < 1000*c.images || tokens > 100 && c.images == 0 && name != "another artifact" {
+				t.Errorf("counted as %d tokens more than its text", tokens)
+			}
+			r.Items[2].Result.IsError = true
+			if got := chat.BuildTurns(r)[2].Results[0]; len(got.Images) != 0 {
+				t.Errorf("%d images of a failure are shown, which providers reject", len(got.Images))
+			}
+		})
+	}
 }
 
 // The opening comes first, the note last, and neither can look like a message of an agent.

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/picture"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -34,7 +35,7 @@ func newImageSet(r model.Request, items []model.Item) *imageSet {
 		switch {
 		case item.Message != nil && bytes.Contains(item.Message.Payload, []byte(`"images"`)):
 			a.addMessage(item.Message)
-		case item.Result != nil && !item.Result.IsError && bytes.Contains(item.Result.Content, []byte("base64")):
+		case item.Result != nil && !item.Result.IsError:
 			a.addResult(item.Result)
 		}
 	}
@@ -63,19 +64,24 @@ func (a *imageSet) full() bool { return a.count == maxImages || a.bytes >= maxIm
 
 // image returns the image of an entry in "images".
 func (a *imageSet) image(entry gjson.Result) (image model.Image, err error) {
-	if entry.Type != gjson.String {
-		image.MediaType = entry.Get("mediaType").Str
-		image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
-		return image, err
+	if entry.Type == gjson.String {
+		return a.stored(entry.Str)
 	}
-	if known, ok := a.loaded[entry.Str]; ok {
+	image.MediaType = entry.Get("mediaType").Str
+	image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
+	return image, err
+}
+
+// stored returns the image that is stored as an artifact.
+func (a *imageSet) stored(ref string) (image model.Image, err error) {
+	if known, ok := a.loaded[ref]; ok {
 		return known, nil
 	}
 	if a.load == nil || len(a.loaded) >= maxImages {
 		return image, errcode.New(errcode.ArtifactNotFound, "no more artifacts can be shown")
 	}
-	image, err = a.load(entry.Str)
-	a.loaded[entry.Str] = image
+	image, err = a.load(ref)
+	a.loaded[ref] = image
 	return image, err
 }
 
@@ -89,9 +95,25 @@ func (a *imageSet) add(from any, i model.Image) bool {
 	return true
 }
 
-// addResult adds the image that a result holds as get_artifact and read_file return
-// it: base64 content with the media type of an image.
+// addResult adds the images of a result: those that its contents name as artifacts, or the
+// one that it holds as get_artifact and read_file return it.
 func (a *imageSet) addResult(r *model.CallResult) {
+	for _, ref := range picturesInResult(r.Content) {
+		if a.full() {
+			return
+		}
+		if image, err := a.stored(ref); err == nil {
+			a.add(r, image)
+		}
+	}
+	if bytes.Contains(r.Content, []byte("base64")) {
+		a.addEncoded(r)
+	}
+}
+
+// addEncoded adds the image that a result holds as base64 content with the media type of an
+// image.
+func (a *imageSet) addEncoded(r *model.CallResult) {
 	image, before, after, ok := imageInResult(r.Content)
 	if !ok {
 		return
@@ -111,9 +133,29 @@ func (a *imageSet) resultText(r *model.CallResult) string {
 	return string(r.Content)
 }
 
-// isSupported reports whether an image has a type and size that providers accept.
+// isSupported reports whether an image is of the type that it says and of a size that providers
+// accept, in bytes and in pixels.
 func isSupported(i model.Image) bool {
-	return model.IsImageType(i.MediaType) && len(i.Data) > 0 && len(i.Data) <= maxImage
+	if len(i.Data) > maxImage || !model.IsImageType(i.MediaType) {
+		return false
+	}
+	info, err := picture.Inspect(i.Data)
+	return err == nil && info.MediaType == i.MediaType
+}
+
+// picturesInResult returns the artifacts that the contents of a result (tool.Result.Content)
+// name as pictures, at most as many as a request shows.
+func picturesInResult(result []byte) (refs []string) {
+	if !bytes.Contains(result, []byte(`"artifactRef"`)) {
+		return nil
+	}
+	gjson.GetBytes(result, "content").ForEach(func(_, c gjson.Result) bool {
+		if ref := c.Get("artifactRef"); ref.Type == gjson.String && !c.Get("note").Exists() && model.IsImageType(c.Get("mimeType").Str) {
+			refs = append(refs, ref.Str)
+		}
+		return len(refs) < maxImages
+	})
+	return refs
 }
 
 // imageInResult returns the image in a result and the text around its data.

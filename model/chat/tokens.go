@@ -21,13 +21,14 @@ func CountTokens(item model.Item) int {
 // imageTokens is the estimate for an image.
 const imageTokens = 1600
 
-// resultTokens returns an estimate of the tokens of a result, which may be an image.
+// resultTokens returns an estimate of the tokens of a result, which may be an image or name
+// some.
 func resultTokens(content []byte) int {
 	const minImageSize = 4 << 10 // smaller content is not parsed
 	if len(content) > minImageSize && IsImage(content) {
 		return imageTokens
 	}
-	return EstimateTokens(content)
+	return EstimateTokens(content) + imageTokens*len(picturesInResult(content))
 }
 
 // BytesPerToken is the approximate number of ASCII bytes in a token.

@@ -1,11 +1,13 @@
 package chat_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/test/corpus"
+	"github.com/rolecall/rolecall/internal/test/pictures"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -60,7 +62,7 @@ func TestTurns_LimitsImages(t *testing.T) {
 	reads := 0
 	r := model.Request{Image: func(ref string) (model.Image, error) {
 		reads++
-		return model.Image{MediaType: "image/png", Data: make([]byte, 1<<20)}, nil
+		return model.Image{MediaType: "image/png", Data: append(bytes.Clone(pictures.Dot), make([]byte, 1<<20-len(pictures.Dot))...)}, nil
 	}}
 	same := `{"text":"look","images":["artifact:1"` + strings.Repeat(`,"artifact:1"`, 19) + `]}`
 	for range 40 {

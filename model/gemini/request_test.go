@@ -18,13 +18,13 @@ func TestRequest_Encoding(t *testing.T) {
 		System:   "You are \"root\".",
 		ToolJSON: providertest.ToolsJSON(t, "read_file", "mail/send"),
 		Items: []model.Item{
-			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"AAEC"},{"mediaType":"image/gif","data":"R0lG"}]}`)}},
+			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"},{"mediaType":"image/gif","data":"R0lGODlhAQABAAAAAA=="}]}`)}},
 			providertest.AnswerItem(model.Answer{Text: "Two at once.", Calls: []model.Call{
 				{ID: "c1", Name: "read_file", Args: json.RawMessage(`{"path":"a"}`)},
 				{ID: "c2", Provider: "theirs", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.CallResult{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/webp","encoding":"base64","content":"UklG"}`),
+			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/webp","encoding":"base64","content":"UklGRhYAAABXRUJQVlA4WAoAAAAAAAAAAAAAAAAA"}`),
 			providertest.UserMessage("And then?"),
 		},
 	}
@@ -44,7 +44,7 @@ func TestRequest_Encoding(t *testing.T) {
 	"generationConfig": {"maxOutputTokens": 100, "temperature": 0},
 	"contents": [
 		{"role": "user", "parts": [
-			{"inlineData": {"mimeType": "image/png", "data": "AAEC"}},
+			{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}},
 			{"text": "(a picture of type image/gif, which this model cannot see)"},
 			{"text": "Look"}
 		]},
@@ -56,7 +56,7 @@ func TestRequest_Encoding(t *testing.T) {
 		{"role": "user", "parts": [
 			{"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": {"mediaType": "image/webp", "encoding": "base64", "content": "(shown as an image)"}}}},
 			{"functionResponse": {"id": "theirs", "name": "x__mail_send_f6df7563c1c09ec34de7d9783635c205", "response": {"error": {"error": "no JSON"}}}},
-			{"inlineData": {"mimeType": "image/webp", "data": "UklG"}},
+			{"inlineData": {"mimeType": "image/webp", "data": "UklGRhYAAABXRUJQVlA4WAoAAAAAAAAAAAAAAAAA"}},
 			{"text": "And then?"}
 		]}
 	]}`)

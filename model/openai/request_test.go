@@ -114,13 +114,13 @@ func appendCall(id, provider, name, args string) model.Call {
 }
 
 func TestRequest_Conversation(t *testing.T) {
-	const pixel = `{"mediaType":"image/png","data":"iVBORw=="}`
+	const pixel = `{"mediaType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}`
 	_, body := sentRequest(t, provider.Config{Model: "m"}, model.Request{
 		System: "Be \u2028 <brief>.\n",
 		Items: []model.Item{
 			messageItem("user", `{"text":"What is this?","images":[`+pixel+`]}`),
 			providertest.AnswerItem(model.Answer{Text: "I look.", Finish: model.FinishToolCalls, Calls: []model.Call{appendCall("1", "call_x", "read_file", `{"path": "a"}`), appendCall("2", "", "a.b", `"{path: b"`)}}),
-			{Result: &model.CallResult{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
+			{Result: &model.CallResult{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}`)}},
 			{Result: &model.CallResult{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
 			providertest.AnswerItem(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{appendCall("3", "call_y", "read_file", `{}`)}}),
 			resultItem("3", `{"content":"b"}`),
@@ -130,13 +130,13 @@ func TestRequest_Conversation(t *testing.T) {
 	})
 	providertest.EqualJSON(t, string(body), `{"model":"m","messages":[
 		{"role":"system","content":"Be \u2028 <brief>.\n"},
-		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
+		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}}]},
 		{"role":"assistant","content":"I look.","tool_calls":[
 			{"id":"call_x","type":"function","function":{"name":"read_file","arguments":"{\"path\": \"a\"}"}},
 			{"id":"2","type":"function","function":{"name":"`+chat.ProviderName("a.b")+`","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"call_x","content":"{\"encoding\":\"base64\",\"mediaType\":\"image/png\",\"content\":\"(shown as an image)\"}"},
 		{"role":"tool","tool_call_id":"2","content":"{\"error\":\"no JSON\"}"},
-		{"role":"user","content":[{"type":"text","text":"The image in the result of read_file, call call_x:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
+		{"role":"user","content":[{"type":"text","text":"The image in the result of read_file, call call_x:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}}]},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"call_y","type":"function","function":{"name":"read_file","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"call_y","content":"{\"content\":\"b\"}"},
 		{"role":"assistant","content":"A pixel."},
@@ -215,13 +215,13 @@ func TestRequest_OpeningAndNote(t *testing.T) {
 	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
 	r.ToolJSON = providertest.ToolsJSON(t, "look")
 	image := providertest.UserMessage("Hello")
-	image.Message.Payload = json.RawMessage(`{"text":"Hello","images":[{"mediaType":"image/png","data":"AAEC"}]}`)
+	image.Message.Payload = json.RawMessage(`{"text":"Hello","images":[{"mediaType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}]}`)
 	for name, c := range map[string]struct {
 		items []model.Item
 		want  string
 	}{
 		"a text":   {r.Items, `[{"role":"user","content":"You count.\n\nHello\n\nMake a plan."}]`},
-		"an image": {[]model.Item{image}, `[{"role":"user","content":[{"type":"text","text":"You count.\n\nHello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"Make a plan."}]}]`},
+		"an image": {[]model.Item{image}, `[{"role":"user","content":[{"type":"text","text":"You count.\n\nHello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}},{"type":"text","text":"Make a plan."}]}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.Items = c.items

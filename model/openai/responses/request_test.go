@@ -21,13 +21,13 @@ func TestRequest_Encoding(t *testing.T) {
 		System:   "You are \"root\".",
 		ToolJSON: providertest.ToolsJSON(t, "read_file", "mail/send"),
 		Items: []model.Item{
-			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"AAEC"}]}`)}},
+			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}]}`)}},
 			providertest.AnswerItem(model.Answer{Text: "Two at once.", Calls: []model.Call{
 				{ID: "c1", Provider: "call_1", Name: "read_file", Args: json.RawMessage(`{"path": "a"}`)},
 				{ID: "c2", Provider: strings.Repeat("c", 65), Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.CallResult{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
+			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lGODlhAQABAAAAAA=="}`),
 			providertest.UserMessage("And then?"),
 		},
 	}
@@ -42,13 +42,13 @@ func TestRequest_Encoding(t *testing.T) {
 	"model": "gpt-5-mini", "store": false, "include": ["reasoning.encrypted_content"], "max_output_tokens": 100, "temperature": 0,
 	"instructions": "You are \"root\".",
 	"input": [
-		{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look"}, {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,AAEC"}]},
+		{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look"}, {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}]},
 		{"type": "message", "role": "assistant", "content": "Two at once."},
 		{"type": "function_call", "call_id": "call_1", "name": "read_file", "arguments": "{\"path\": \"a\"}"},
 		{"type": "function_call", "call_id": "x_`+hashed+`", "name": "x__mail_send_f6df7563c1c09ec34de7d9783635c205", "arguments": "{}"},
 		{"type": "function_call_output", "call_id": "call_1", "output": [
 			{"type": "input_text", "text": "{\"mediaType\":\"image/gif\",\"encoding\":\"base64\",\"content\":\"(shown as an image)\"}"},
-			{"type": "input_image", "detail": "auto", "image_url": "data:image/gif;base64,R0lG"}
+			{"type": "input_image", "detail": "auto", "image_url": "data:image/gif;base64,R0lGODlhAQABAAAAAA=="}
 		]},
 		{"type": "function_call_output", "call_id": "x_`+hashed+`", "output": "{\"error\":\"no JSON\"}"},
 		{"type": "message", "role": "user", "content": "And then?"}
@@ -98,13 +98,13 @@ func TestRequest_OpeningAndNote(t *testing.T) {
 	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
 	r.ToolJSON = providertest.ToolsJSON(t, "look")
 	image := providertest.UserMessage("Hello")
-	image.Message.Payload = json.RawMessage(`{"text":"Hello","images":[{"mediaType":"image/png","data":"AAEC"}]}`)
+	image.Message.Payload = json.RawMessage(`{"text":"Hello","images":[{"mediaType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"}]}`)
 	for name, c := range map[string]struct {
 		items []model.Item
 		want  string
 	}{
 		"a text":   {r.Items, `"You count.\n\nHello\n\nMake a plan."`},
-		"an image": {[]model.Item{image}, `[{"type":"input_text","text":"You count.\n\nHello"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AAEC"},{"type":"input_text","text":"Make a plan."}]`},
+		"an image": {[]model.Item{image}, `[{"type":"input_text","text":"You count.\n\nHello"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe"},{"type":"input_text","text":"Make a plan."}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.Items = c.items
