@@ -25,17 +25,17 @@ func newToolAcceptCommand(c *common) *cobra.Command {
 	var dryRun bool
 	var digest string
 	cmd := &cobra.Command{
-		Use:   "accept TOOL|SERVER",
+		Use:   "accept TOOL|SERVER|SERVICE",
 		Short: "Accept a quarantined tool definition",
 		Long: `Show what a quarantined definition would change, and accept exactly that definition. The
-name of an MCP server stands for all of its quarantined tools. The server wrote the
-definition and models will read it, so read it first.
+name of an MCP server, or of a service that announces itself, stands for all of its
+quarantined tools. The server or service wrote the definition and models will read it, so
+read it first.
 
 With --dry-run, only show the change and the digest of each definition. With --digest,
-accept the definition that was read, and fail if the server has offered another one
-since.`,
-		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file --digest $DIGEST",
-		Args:    exactArgs(1, "the name of one tool or server"),
+accept the definition that was read, and fail if another one was offered since.`,
+		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file --digest $DIGEST\n  rolecall tool accept weather",
+		Args:    exactArgs(1, "the name of one tool, server or service"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("digest") && !isDigest(digest) {

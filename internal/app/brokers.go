@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolservice/announced"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/natsbroker"
@@ -169,6 +170,11 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 		}
 		if !c.Announce.IsOff() && !k.Announces {
 			faults = append(faults, cfg.ErrorAt(c.Pos, "announce", "is not available for brokers of type "+strconv.Quote(c.Type), "declare the services with kind: toolService"))
+		}
+		for _, id := range c.Announce.Allow {
+			if err := modules.CheckName(id); err != nil {
+				faults = append(faults, cfg.ErrorAt(c.Pos, "announce", "allow: "+errcode.Message(err), ""))
+			}
 		}
 	}
 	return faults

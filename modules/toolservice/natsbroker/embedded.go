@@ -56,8 +56,8 @@ func startEmbedded(c broker.Config) (*embedded, error) {
 	if e.server, err = server.NewServer(o); err != nil {
 		return nil, errcode.Wrap(errcode.InvalidConfig, err, "start the broker %s: %v", c.Name, err)
 	}
-	e.server.Start()
-	if !e.server.ReadyForConnections(startTimeout) {
+	e.server.Start() // it has tried to listen when it returns
+	if c.Listen != "" && e.server.Addr() == nil || !e.server.ReadyForConnections(startTimeout) {
 		e.stop()
 		return nil, errcode.New(errcode.InvalidConfig, "start the broker %s: it cannot listen on %s; is another process using the port?", c.Name, c.Listen)
 	}
