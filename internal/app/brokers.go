@@ -1,8 +1,8 @@
 package app
 
 import (
+	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
@@ -141,6 +142,23 @@ func (b *brokers) checkAccounts() {
 	}
 }
 
+// accountsInterval is how often watchAccounts checks. Another process may change the keys.
+const accountsInterval = 10 * time.Second
+
+// watchAccounts disconnects the services whose keys have expired, until ctx ends.
+func (b *brokers) watchAccounts(ctx context.Context) {
+	tick := time.NewTicker(accountsInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.checkAccounts()
+		}
+	}
+}
+
 // BrokerAddresses returns the addresses HOST:PORT at which brokers in this process accept tool
 // services, sorted.
 func (a *App) BrokerAddresses() (list []string) {
@@ -190,11 +208,7 @@ type accounts struct {
 // FindAccount implements broker.Accounts.
 func (a *accounts) FindAccount(service, password string) (broker.Queues, bool) {
 	active := a.active.Load()
-	if active == nil {
-		return broker.Queues{}, false
-	}
-	valid, err := a.keys.ValidKeys(keystore.Service, service)
-	if err != nil || !slices.ContainsFunc(valid, func(k keystore.Key) bool { return subtle.ConstantTimeCompare([]byte(k.Secret), []byte(password)) == 1 }) {
+	if active == nil || !a.keys.HasSecret(keystore.Service, service, password) {
 		return broker.Queues{}, false
 	}
 	for _, s := range active.config.ToolServices {

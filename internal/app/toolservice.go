@@ -112,13 +112,7 @@ func (a *App) newServiceModule(cfg *config.Config, m config.Module) (modules.Mod
 
 // serviceKeys returns a function that returns the valid keys of a service.
 func (a *App) serviceKeys(service string) func() ([]string, error) {
-	return func() (secrets []string, err error) {
-		list, err := a.keys.ValidKeys(keystore.Service, service)
-		for _, k := range list {
-			secrets = append(secrets, k.Secret)
-		}
-		return secrets, err
-	}
+	return func() ([]string, error) { return a.keys.ListSecrets(keystore.Service, service) }
 }
 
 // organizationID returns the id of the organization in call tokens; "" if the keys cannot be read,

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/keystore"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/service"
 )
 
@@ -120,7 +124,7 @@ func TestToolService_KeysAndAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Stop()
-	next, err := f.keys.RotateKey(keystore.Service, "joke-service")
+	next, err := f.keys.RotateKey(keystore.Service, "joke-service", keystore.Overlap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +142,54 @@ func TestToolService_KeysAndAccounts(t *testing.T) {
 	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "pun about x") {
 		t.Errorf("a service with the new key: %q", got)
 	}
+}
+
+// A service is disconnected when its key has ended, although the configuration still has it.
+func TestToolService_EndedKeyEndsConnection(t *testing.T) {
+	f := newFixture(t)
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	joke, err := f.startJoke(f.key("joke-service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer joke.Stop()
+	f.brokers.checkAccounts()
+	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "pun about x") {
+		t.Errorf("with a valid key: %q", got)
+	}
+	if _, err := f.keys.RotateKey(keystore.Service, "joke-service", 0); err != nil {
+		t.Fatal(err)
+	}
+	f.brokers.checkAccounts()
+	f.until("the service is disconnected", func() bool { return joke.CheckHealth() != nil })
+	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.Contains(got, "no service receives requests") {
+		t.Errorf("after the end of the key: %q", got)
+	}
+}
+
+// countingBroker counts how often its accounts are checked.
+type countingBroker struct {
+	broker.Driver
+	checks atomic.Int32
+}
+
+func (*countingBroker) Address() string  { return "" }
+func (b *countingBroker) CheckAccounts() { b.checks.Add(1) }
+
+// Accounts are checked while nothing changes: keys expire, and other processes change them.
+func TestBrokers_WatchAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		one := &countingBroker{}
+		b := &brokers{open: map[string]*openBroker{"one": {driver: one}}}
+		go b.watchAccounts(ctx)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := one.checks.Load(); n != 6 {
+			t.Errorf("%d checks in a minute", n)
+		}
+	})
 }
 
 // A change of the configuration changes the tools of a service without a restart. The connection
