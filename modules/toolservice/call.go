@@ -19,7 +19,7 @@ import (
 // serviceTool is one tool of a service. It is immutable.
 type serviceTool struct {
 	module     *Module
-	config     Tool
+	values     string // a JSON object
 	definition tool.Definition
 }
 
@@ -118,7 +118,7 @@ func (t *serviceTool) message(ctx context.Context, c tool.Call, most int) (broke
 	if arguments == "" {
 		arguments = "{}"
 	}
-	r := protocol.Request{User: userOf(c), Config: t.config.values(), Arguments: arguments}
+	r := protocol.Request{User: userOf(c), Config: t.values, Arguments: arguments}
 	body := r.Encode()
 	if len(body) > most {
 		return broker.Message{}, errcode.New(errcode.InvalidArguments, "the request has %d bytes and the broker accepts %d; send less", len(body), most)

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -80,6 +81,8 @@ type Module struct {
 	tools  []tool.Tool
 	slots  *fair.Semaphore
 
+	signing atomic.Pointer[keySigner] // of the last call; nil before the first
+
 	opening chan struct{} // has one place: the right to change link
 	mu      sync.Mutex    // guards what follows
 	driver  broker.Driver // from Provision to Close
@@ -120,7 +123,7 @@ func (m *Module) MakeTool(t Tool) (tool.Tool, error) {
 	if err := tool.CheckName(t.Definition.Name); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "tool of the service %q: %v", m.Name(), err)
 	}
-	return &serviceTool{module: m, config: t, definition: t.Definition}, nil
+	return &serviceTool{module: m, values: t.values(), definition: t.Definition}, nil
 }
 
 // GroupID returns the id of the group of a service.
