@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -72,7 +71,7 @@ func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, di
 		if dryRun {
 			continue
 		}
-		if list[i], err = api.AcceptTool(ctx, s.Name, s.Digest); errcode.CodeOf(err) == errcode.Conflict {
+		if list[i], err = api.AcceptTool(ctx, s.Name, client.AcceptRequest{Digest: s.Digest, Owner: s.Owner}); errcode.CodeOf(err) == errcode.Conflict {
 			return errDigestChanged(s.Name)
 		}
 		if err != nil {
@@ -93,28 +92,40 @@ func errDigestChanged(name string) error {
 	return errcode.New(errcode.Conflict, "accept %s: the quarantined definition has changed; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
 }
 
-// quarantinedTools lists the quarantined definitions of a tool or server; with a digest only
+// quarantinedTools lists the quarantined definitions of a tool, server or service; with a digest only
 // the one that has it.
-func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) (list []client.QuarantinedTool, err error) {
+func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) ([]client.QuarantinedTool, error) {
+	var own, named []client.QuarantinedTool // of this owner, and of this name and other owners
+	others := 0                             // with other digests
 	for s, err := range api.ListQuarantine(ctx) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case s.Owner != modules.OwnerOf(name) && s.Name != name:
+		case digest != "" && s.Digest != digest:
+			others++
+		case s.Owner == modules.OwnerOf(name):
+			own = append(own, s)
+		default:
+			named = append(named, s)
 		}
-		if s.Name == name || s.Owner == modules.OwnerOf(name) {
-			list = append(list, s)
-		}
 	}
-	if len(list) == 0 {
-		return nil, errcode.New(errcode.UnknownTool, "no quarantined definition of %s; \"rolecall tool list --quarantined\" lists all", name)
-	}
-	if digest == "" {
-		return list, nil
-	}
-	at := slices.IndexFunc(list, func(s client.QuarantinedTool) bool { return s.Digest == digest })
-	if at < 0 {
+	switch {
+	case len(own)+len(named) == 0 && others > 0:
 		return nil, errDigestChanged(name)
+	case len(own)+len(named) == 0:
+		return nil, errcode.New(errcode.UnknownTool, "no quarantined definition of %s; \"rolecall tool list --quarantined\" lists all", name)
+	case len(named) > 1, len(own) > 0 && len(named) > 0:
+		return nil, errSeveralOwners(name, append(own, named...))
 	}
-	return list[at : at+1], nil
+	return append(own, named...), nil
+}
+
+// errSeveralOwners is the error for a name that stands for definitions of several owners. One of them
+// may have chosen it to be accepted with the others.
+func errSeveralOwners(name string, list []client.QuarantinedTool) error {
+	return errcode.New(errcode.Conflict, "%s stands for definitions of %s and of %s; name the server or service, with --digest the one definition: \"rolecall tool list --quarantined\" lists all",
+		name, list[0].Owner, list[len(list)-1].Owner)
 }
 
 func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {

@@ -42,6 +42,7 @@ type brokers struct {
 
 // openBroker is a connected broker.
 type openBroker struct {
+	name   string
 	driver broker.Driver
 	uses   int
 }
@@ -106,7 +107,7 @@ func (b *brokers) acquire(c config.Broker) (broker.Driver, func() error, error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		one = &openBroker{driver: driver}
+		one = &openBroker{name: c.Name, driver: driver}
 		if b.open == nil {
 			b.open = map[string]*openBroker{}
 		}
@@ -140,6 +141,20 @@ func (b *brokers) checkAccounts() {
 			e.CheckAccounts()
 		}
 	}
+}
+
+// connectedServices returns the ids of the services that are connected to brokers in this process,
+// by the name of the broker.
+func (b *brokers) connectedServices() map[string][]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := map[string][]string{}
+	for _, one := range b.open {
+		if e, ok := one.driver.(broker.Embedded); ok {
+			ids[one.name] = append(ids[one.name], e.ConnectedServices()...)
+		}
+	}
+	return ids
 }
 
 // accountsInterval is how often watchAccounts checks. Another process may change the keys.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
@@ -167,14 +170,74 @@ func TestToolService_EndedKeyEndsConnection(t *testing.T) {
 	}
 }
 
+// A broker that cannot be reached, or whose port is in use, is a reason why the process is not ready,
+// until it works.
+func TestToolService_FailedBrokerIsNotReady(t *testing.T) {
+	f := newFixture(t)
+	f.MarkReady()
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	if got := f.readyz(); !strings.Contains(got, `"status":"ready"`) {
+		t.Errorf("with a broker in the process: %s", got)
+	}
+	external := "{kind: broker, name: main, type: nats, url: 'nats://127.0.0.1:1'}"
+	f.apply(external, jokeService, jokeTool, jokeRoles)
+	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasSuffix(got, "cannot be reached") {
+		t.Errorf("without a broker: %q", got)
+	}
+	if got := f.readyz(); !strings.Contains(got, wire.UnreadyModule) || !slices.Equal(f.failedModules(), []string{"joke-service"}) {
+		t.Errorf("without a broker: %s", got)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse := "{kind: broker, name: main, type: nats, listen: '" + l.Addr().String() + "'}"
+	f.apply(inUse, jokeService, jokeTool, jokeRoles)
+	if got := f.readyz(); !strings.Contains(got, wire.UnreadyModule) {
+		t.Errorf("with a port in use: %s", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.apply(inUse, jokeService, jokeTool, jokeRoles)
+	if got := f.readyz(); !strings.Contains(got, `"status":"ready"`) {
+		t.Errorf("when the port is free: %s", got)
+	}
+}
+
+// Which services are there is known for a broker in the process, and for those that announce
+// themselves.
+func TestToolService_States(t *testing.T) {
+	f := openConnected(t, Options{})
+	want := func(when, want string) {
+		t.Helper()
+		f.until(when+": "+want, func() bool { return fmt.Sprint(f.serviceStates()) == want })
+	}
+	want("without a configuration", "map[]")
+	f.apply(allowBroker, jokeService, jokeTool, jokeRoles)
+	want("without services", "map[joke-service:false]")
+	joke, err := f.startJoke(f.key("joke-service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := f.startWeather(f.key("weather"), forecast("d"))
+	want("with services", "map[joke-service:true weather:true]")
+	if err := joke.Stop(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	want("when they have stopped", "map[joke-service:false weather:false]")
+}
+
 // countingBroker counts how often its accounts are checked.
 type countingBroker struct {
 	broker.Driver
 	checks atomic.Int32
 }
 
-func (*countingBroker) Address() string  { return "" }
-func (b *countingBroker) CheckAccounts() { b.checks.Add(1) }
+func (*countingBroker) Address() string             { return "" }
+func (*countingBroker) ConnectedServices() []string { return nil }
+func (b *countingBroker) CheckAccounts()            { b.checks.Add(1) }
 
 // Accounts are checked while nothing changes: keys expire, and other processes change them.
 func TestBrokers_WatchAccounts(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -168,6 +169,18 @@ func (e *embedded) takeInvalid() (list []uint64) {
 		}
 	}
 	return list
+}
+
+// connectedServices returns the ids of the services that are connected now, each once.
+func (e *embedded) connectedServices() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgetGone()
+	ids := map[string]bool{}
+	for _, a := range e.clients {
+		ids[a.service] = true
+	}
+	return slices.Sorted(maps.Keys(ids))
 }
 
 // servicePermissions returns what the account of a service may do. It answers to the inboxes of
