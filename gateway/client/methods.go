@@ -172,9 +172,9 @@ func (c *Client) ListQuarantine(ctx context.Context) iter.Seq2[QuarantinedTool, 
 	return listAll[QuarantinedTool](ctx, c, apiPath("quarantine"), nil)
 }
 
-// AcceptTool accepts the pending definition of a tool with this digest.
-func (c *Client) AcceptTool(ctx context.Context, name, digest string) (QuarantinedTool, error) {
-	return doJSON[QuarantinedTool](ctx, c, request{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: wire.AcceptRequest{Digest: digest}})
+// AcceptTool accepts the pending definition of a tool with the digest of q.
+func (c *Client) AcceptTool(ctx context.Context, name string, q AcceptRequest) (QuarantinedTool, error) {
+	return doJSON[QuarantinedTool](ctx, c, request{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: q})
 }
 
 // CheckAccess reports whether the gate would allow a call of q.Tool by q.Role or

@@ -7,6 +7,7 @@ type (
 	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
 	TasksRequest   = wire.TasksRequest   // what bounds the tasks of callers in a role
 	CallRequest    = wire.CallRequest    // a call of a tool in a role
+	AcceptRequest  = wire.AcceptRequest  // names the pending definition that is accepted
 	MessageRequest = wire.MessageRequest // a message to an agent
 	TaskRequest    = wire.TaskRequest    // a task to start
 	AgentRequest   = wire.AgentRequest   // a question to an agent in a role

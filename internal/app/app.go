@@ -125,8 +125,9 @@ type App struct {
 	pins     *modules.PinStore // accepted tool definitions of MCP servers
 	readOnly bool              // MCP servers are not connected
 
-	pools   toolbox.Pools // database connections of sources
-	brokers brokers       // connections of tool services
+	pools      toolbox.Pools            // database connections of sources
+	brokers    brokers                  // connections of tool services
+	notStarted atomic.Pointer[[]string] // modules that the last change could not start; nil before the first
 
 	announcements announcements // services that announce themselves
 
@@ -207,7 +208,7 @@ func (a *App) openRuntime() (err error) {
 	if a.owner, err = a.groups.ClaimOwner(toolgroups.Config); err != nil {
 		return err
 	}
-	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
+	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Services: a.serviceStates, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
 	if err != nil {
 		return err
 	}

@@ -63,10 +63,17 @@ type Link interface {
 	Close() error
 }
 
+// ConnectedLink is a Link that knows whether it is connected now.
+type ConnectedLink interface {
+	IsConnected() bool
+}
+
 // Embedded is a Driver whose broker runs in this process.
 type Embedded interface {
 	// Address returns the address of its port, HOST:PORT; "" without a port.
 	Address() string
+	// ConnectedServices returns the ids of the services that are connected now.
+	ConnectedServices() []string
 	// CheckAccounts disconnects the services whose accounts are not valid any more, or have
 	// other queues.
 	CheckAccounts()

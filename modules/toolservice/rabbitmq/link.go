@@ -130,6 +130,9 @@ func (l *link) current() *session {
 	return l.session
 }
 
+// IsConnected implements broker.ConnectedLink.
+func (l *link) IsConnected() bool { return l.current() != nil }
+
 // Close implements broker.Link. The goroutine of the link closes the session.
 func (l *link) Close() error {
 	l.cancel()
