@@ -48,6 +48,7 @@ const (
 const (
 	InsufficientPermissions Code = "insufficient_permissions" // the request exceeds what the caller may grant or use
 	Unauthenticated         Code = "unauthenticated"          // the caller is unknown
+	AuthorizationRequired   Code = "authorization_required"   // a person must log in to the tool's server first
 	ApprovalRequired        Code = "approval_required"        // a person must approve first
 	ApprovalDenied          Code = "approval_denied"          // a person has refused
 	BudgetExceeded          Code = "budget_exceeded"          // the budget of calls, tokens, money, depth or fan-out is used up

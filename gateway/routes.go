@@ -18,7 +18,7 @@ func (a *api) routes() []route {
 	return slices.Concat(
 		tagged("tasks", a.taskRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
 		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", slices.Concat(a.processRoutes(), a.resourceRoutes())),
-		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", a.mcpRoutes()), tagged("openai", a.openaiRoutes()),
+		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", slices.Concat(a.mcpRoutes(), a.loginRoutes())), tagged("openai", a.openaiRoutes()),
 		tagged("authzen", a.authzenRoutes()), tagged("hooks", a.hookRoutes()), tagged("sessions", a.sessionRoutes()),
 	)
 }

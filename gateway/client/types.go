@@ -45,6 +45,11 @@ type (
 	UsageRow        = wire.UsageRow        // a row of a UsageReport
 	UsageTotal      = wire.UsageTotal      // a sum of calls, tokens and costs
 	ConfigItem      = wire.ConfigItem      // a configuration item that the operator has applied
+	MCPServer       = wire.MCPServer       // an MCP server with OAuth
+	MCPLogin        = wire.MCPLogin        // a login at an MCP server
+	MCPLoginRequest = wire.MCPLoginRequest // the beginning of a login
+	MCPLoginOffer   = wire.MCPLoginOffer   // what a person needs to log in
+	MCPLoginAnswer  = wire.MCPLoginAnswer  // what the issuer has answered
 	Token           = wire.Token           // a token of the configuration
 	Health          = wire.Health          // the process's answer to a health check
 )

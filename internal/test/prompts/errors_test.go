@@ -129,6 +129,7 @@ var unprovoked = map[errcode.Code]string{
 	"tool_timeout":             "takes the time limit of the gate",
 	"no_tools_available":       "ends the turn before the model is asked",
 	"unauthenticated":          "of callers that present a token",
+	"authorization_required":   "of MCP servers with OAuth",
 	"approval_required":        "no tool needs an approval",
 	"approval_denied":          "no tool needs an approval",
 	"budget_exceeded":          "pauses the task",
