@@ -63,6 +63,10 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 			return "", ""
 		}
 		return t.callName(b.Call, b.Tool) + " error " + string(b.Code), t.indent(plainPayload(b.Result))
+	case journal.QuestionAsked:
+		return questionText(b), ""
+	case journal.QuestionAnswered:
+		return b.Tool + ": " + answeredText(b), t.indent(plainPayload(b.Content))
 	case journal.UngroundedAnswer:
 		return "answer withheld: no call of the turn was successful", ""
 	case journal.StateTransition:

@@ -42,6 +42,8 @@ const (
 	ToolInterrupted     Code = "tool_interrupted"      // a Mutating tool ended without a result; its outcome is unknown
 	ResultTooLarge      Code = "result_too_large"      // the result exceeds the size limit
 	NoToolsAvailable    Code = "no_tools_available"    // a tool-gated role has no visible tool
+	InputUnavailable    Code = "input_unavailable"     // the tool asks for input, and there is no person or client that can be asked
+	InputRequired       Code = "input_required"        // the call ended with questions; the client repeats it with the answers
 )
 
 // Permissions, limits and approvals.
@@ -66,6 +68,7 @@ const (
 	AgentNotFound     Code = "agent_not_found"
 	TaskNotFound      Code = "task_not_found"
 	ArtifactNotFound  Code = "artifact_not_found"
+	QuestionNotFound  Code = "question_not_found" // the task waits for no answer to this question
 	InvalidTaskBrief  Code = "invalid_task_brief"
 	NotChildAgent     Code = "not_child_agent"
 	UnknownRecipient  Code = "unknown_recipient"

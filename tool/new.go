@@ -23,6 +23,7 @@ type Options struct {
 	States []string        // the workflow states that offer the tool; nil: all, empty: none
 	Input  json.RawMessage // the input schema, instead of the one inferred from In
 	Shown  json.RawMessage // the schema that models read; nil: the input schema
+	Asks   Asks            // what the tool may ask during a call
 
 	Catalog Catalog // of a tool that lists or reads resources; nil: none
 }
@@ -70,6 +71,7 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 		State:       opts.State,
 		States:      slices.Clone(opts.States),
 		Catalog:     opts.Catalog,
+		Asks:        opts.Asks,
 	}
 }
 

@@ -294,6 +294,16 @@ func (c *Client) CancelTask(ctx context.Context, id, reason string) (Task, error
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})
 }
 
+// ListToolQuestions returns the questions of the tools of a task that wait for an answer.
+func (c *Client) ListToolQuestions(ctx context.Context, task string) (ToolQuestions, error) {
+	return doJSON[ToolQuestions](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", task, "questions")})
+}
+
+// AnswerToolQuestion answers a question of a tool, and returns those of the task that still wait.
+func (c *Client) AnswerToolQuestion(ctx context.Context, task, question string, a ToolAnswer) (ToolQuestions, error) {
+	return doJSON[ToolQuestions](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", task, "questions", question), body: a})
+}
+
 // TaskEvents yields the public events of a task after an event number, until its
 // result. With follow it waits for further events, yields the text that models are
 // generating, and reports an error if the stream ends before the task.

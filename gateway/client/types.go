@@ -15,6 +15,7 @@ type (
 	ResultSpec     = wire.ResultSpec     // what the result of a task must be
 	Budget         = wire.Budget         // an amount of model usage
 	Question       = wire.Question       // asks whether the gate would allow a call
+	ToolAnswer     = wire.ToolAnswer     // the answer to a question of a tool
 )
 
 // Results.
@@ -38,6 +39,8 @@ type (
 	Task            = wire.Task            // a task
 	AgentAnswer     = wire.AgentAnswer     // the answer to an AgentRequest
 	TaskLimits      = wire.TaskLimits      // the limits of a task
+	ToolQuestion    = wire.ToolQuestion    // a question of a tool that waits for an answer
+	ToolQuestions   = wire.ToolQuestions   // the questions of a task that wait for an answer
 	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record
 	SweepResult     = wire.SweepResult     // the contents that a sweep deleted

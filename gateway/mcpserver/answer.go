@@ -34,6 +34,9 @@ type outcome struct {
 	rows   bool         // the tool's result may be an array of rows
 	err    error        // an internal error; the client sees only its code
 	token  error        // the token that the tool requires is missing or not valid
+
+	input    *inputResult   // the call ends with questions, in versions without sessions
+	rejected *jsonrpc.Error // the answers, or the capabilities, of the client are not those that the call needs
 }
 
 // unknownTool returns the error for a tool the caller may not call. It is the
@@ -48,7 +51,7 @@ func newRPCError(code int64, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message}
 }
 
-// rpcError returns the JSON-RPC error for an outcome without a result, or nil. It logs the
+// rpcError returns the JSON-RPC error for an outcome without a result and without questions, or nil. It logs the
 // cause of an internal error.
 func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *jsonrpc.Error {
 	switch {
@@ -59,6 +62,10 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
 	case o.token != nil: // the code and the text of MCP Toolbox
 		return newRPCError(jsonrpc.CodeInvalidRequest, "unauthorized Tool call: Please make sure you specify correct auth headers: "+errcode.Message(o.token))
+	case o.rejected != nil:
+		return o.rejected
+	case o.input != nil:
+		return nil
 	case o.result == nil:
 		return unknownTool(name)
 	}

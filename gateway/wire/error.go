@@ -64,6 +64,7 @@ var statuses = map[errcode.Code]int{
 	errcode.AgentNotFound:    http.StatusNotFound,
 	errcode.TaskNotFound:     http.StatusNotFound,
 	errcode.ArtifactNotFound: http.StatusNotFound,
+	errcode.QuestionNotFound: http.StatusNotFound,
 	errcode.GroupNotFound:    http.StatusNotFound,
 	errcode.FileNotFound:     http.StatusNotFound,
 	errcode.UnknownRecipient: http.StatusNotFound,
@@ -89,6 +90,8 @@ var statuses = map[errcode.Code]int{
 
 	errcode.ToolExecutionFailed: http.StatusUnprocessableEntity,
 	errcode.ToolInterrupted:     http.StatusUnprocessableEntity,
+	errcode.InputUnavailable:    http.StatusUnprocessableEntity,
+	errcode.InputRequired:       http.StatusUnprocessableEntity,
 	errcode.ResultTooLarge:      http.StatusUnprocessableEntity,
 	errcode.NotSerializable:     http.StatusUnprocessableEntity,
 	errcode.TaskStalled:         http.StatusUnprocessableEntity,

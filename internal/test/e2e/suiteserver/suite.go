@@ -16,12 +16,13 @@ import (
 
 // suite is a module with the tools that the conformance suite calls. The group has the name
 // of the module. It omits tools whose results a Result cannot express (images, audio,
-// resources) and tools that ask the client.
+// resources).
 type suite struct {
 	name  string
 	host  modules.ModuleHost
 	tools []tool.Tool
-	err   error // of the first tool that could not be made
+	err   error             // of the first tool that could not be made
+	asks  toolgroups.Prompt // whose argument is asked for
 
 	mu      sync.Mutex // guards what follows
 	changes int
@@ -42,7 +43,10 @@ func newSuite(c modules.Config) (modules.Module, error) {
 	add(s, "json_schema_2020_12_tool", schema202012, func(context.Context, map[string]any) (string, error) { return "ok", nil })
 	read, err := tool.New("read_suite", "Read a resource of the suite.", readSuite, &tool.Options{Effect: tool.ReadOnly, Catalog: catalog{}})
 	s.tools = append(s.tools, read)
-	return s, cmp.Or(s.err, err)
+	addAskTools(s)
+	var askErr error
+	s.asks, askErr = askPrompt()
+	return s, cmp.Or(s.err, err, askErr)
 }
 
 // add adds a tool, or sets s.err.
@@ -62,7 +66,7 @@ func (s *suite) ToolGroups() []toolgroups.Group {
 	if s.extra != nil {
 		tools = append(tools, s.extra)
 	}
-	return []toolgroups.Group{{Tools: tools}}
+	return []toolgroups.Group{{Tools: tools, Prompts: []toolgroups.Prompt{s.asks}}}
 }
 
 // changeTools changes the list of tools. Each list differs from all before, since changes
