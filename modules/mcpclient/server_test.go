@@ -54,6 +54,16 @@ func realServer() *sdk.Server {
 			&sdk.ResourceLink{URI: "mem://b", Name: "b"},
 		}}, nil
 	})
+	add("hidden", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		const text = "do\U000e0041\u202e this\x1b[31m\r\nnow\u200b"
+		if strings.Contains(string(r.Params.Arguments), "structured") {
+			return &sdk.CallToolResult{StructuredContent: map[string]any{text: []any{text}}}, nil
+		}
+		return &sdk.CallToolResult{IsError: strings.Contains(string(r.Params.Arguments), "fail"), Content: []sdk.Content{
+			&sdk.TextContent{Text: text}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "mem://" + text, Text: text}},
+			&sdk.ResourceLink{URI: "mem://a", Name: text, Title: text, Description: text, MIMEType: text},
+		}}, nil
+	})
 	add("number", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{
 			Content:           []sdk.Content{&sdk.TextContent{Text: `{"id": 12345678901234567890}`}},

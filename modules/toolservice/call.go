@@ -38,7 +38,7 @@ func (t *serviceTool) Call(ctx context.Context, c tool.Call) (tool.Result, error
 	text, sent, err := t.send(timed, c)
 	switch {
 	case err == nil:
-		return tool.Result{Text: text}, nil
+		return tool.Result{Text: textutil.RemoveInvisible(text)}, nil
 	case ctx.Err() != nil: // the gate handles it
 		return tool.Result{}, fmt.Errorf("call %s: %w", c.Name, context.Cause(ctx))
 	}
@@ -166,7 +166,7 @@ func reported(service string, e *protocol.Error) error {
 		return errcode.New(errcode.ToolUnavailable, "the tool service %q rejected the request and did nothing: %s; the operator compares its key and its clock",
 			service, textutil.OneLine(cmp.Or(e.Message, "the call token is not valid"), maxReasonText))
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "%s", textutil.Truncate(cmp.Or(e.Message, e.Type, "the tool service failed without a message"), maxErrorText))
+	return errcode.New(errcode.ToolExecutionFailed, "%s", textutil.Truncate(textutil.RemoveInvisible(cmp.Or(e.Message, e.Type, "the tool service failed without a message")), maxErrorText))
 }
 
 // maxReasonText is the largest number of bytes of a service's reason to reject a request.

@@ -124,6 +124,12 @@ func TestCall_Outcomes(t *testing.T) {
 		want   string
 	}{
 		{"one message", 0, func(m broker.Message, r respond) { r(text(m.ID, end)) }, "funny"},
+		{"invisible characters", 0, func(m broker.Message, r respond) {
+			r(text(m.ID, `{"response":"fun\u001b[31mny\udb40\udc41\u202e","end_of_stream":true}`))
+		}, "fun[31mny"},
+		{"invisible characters in an error", 0, func(m broker.Message, r respond) {
+			r(text(m.ID, `{"error":{"type":"x","message":"no\udb40\udc41 fun"}}`))
+		}, "tool_execution_failed: no fun"},
 		{"pieces", 0, func(m broker.Message, r respond) {
 			r(text(m.ID, `{"response":"very ","end_of_stream":false}`))
 			r(text(m.ID, `{"response":""}`))
