@@ -127,6 +127,9 @@ func (w *httpTransport) isChallenge(response *http.Response) bool {
 	}
 	asks := response.StatusCode == http.StatusUnauthorized ||
 		response.StatusCode == http.StatusForbidden && strings.Contains(response.Header.Get("WWW-Authenticate"), "insufficient_scope")
+	if asks {
+		w.secrets.challenged.Store(true)
+	}
 	return asks && firstChallenge(response.Request.Context())
 }
 

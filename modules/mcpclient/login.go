@@ -4,13 +4,16 @@ import (
 	"context"
 	"log/slog"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/tool"
 )
 
 // Connect makes one connection to the server of a configuration, which an Authorizer authorizes,
-// and closes it. Only ctx bounds the time. It is a mcpauth.Connect for a login. Errors have the
+// and closes it. If the server lets anybody connect, Connect lists the first tools. Only ctx bounds
+// the time. It is a mcpauth.Connect for a login. Errors have the
 // code invalid_config, those of the Authorizer, or are of the connection.
 func Connect(ctx context.Context, c Config, auth mcpauth.Authorizer) error {
 	c.DisablePinning = true // nothing is listed
@@ -22,7 +25,13 @@ func Connect(ctx context.Context, c Config, auth mcpauth.Authorizer) error {
 	if err != nil {
 		return err
 	}
-	n.close()
+	defer n.close()
+	if has := n.session.InitializeResult().Capabilities; n.secrets.challenged.Load() || has == nil || has.Tools == nil {
+		return nil
+	}
+	if _, err := n.session.ListTools(ctx, &sdk.ListToolsParams{}); err != nil {
+		return n.explain(err)
+	}
 	return nil
 }
 

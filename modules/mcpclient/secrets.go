@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
@@ -16,6 +17,8 @@ const maxTokens = 16
 type connSecrets struct {
 	fixed []string
 	auth  mcpauth.Authorizer // nil for none
+
+	challenged atomic.Bool // the server has asked for authorization
 
 	mu       sync.Mutex // guards what follows
 	tokens   []string   // seen so far

@@ -29,7 +29,7 @@ func (s *Server) discover(ctx context.Context, client *http.Client, challenge []
 		return d, s.unusable(err)
 	}
 	if expected != "" && !sameIssuer(named, expected) {
-		return d, errcode.New(errcode.AuthorizationRequired, "the MCP server %q names the issuer %.200q, and its logins are with %.200q; if the operator trusts the new one, \"rolecall mcp login %s --issuer %.200s\" logs in there", s.config.Server, named, expected, s.config.Server, named).With("server", s.config.Server)
+		return d, errcode.New(errcode.AuthorizationRequired, "the MCP server %q names the issuer %.200q, and its logins are with %.200q; if the operator trusts the new one, \"rolecall mcp login %s --issuer %.200s\" logs in there", s.config.Server, named, expected, s.config.Server, named).With("server", s.config.Server).With("issuer", named)
 	}
 	if d.issuer, err = auth.GetAuthServerMetadata(ctx, named, client); err != nil {
 		return d, s.unusable(fmt.Errorf("the metadata of its issuer: %w", err))
