@@ -46,7 +46,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	case lacksToken(a):
 		return outcome{token: a.Err}
 	}
-	return outcome{result: &a.Result, rows: definition.Declared != nil}
+	return outcome{result: &a.Result, rows: definition.Declared != nil, typed: definition.Listing.Output != nil}
 }
 
 // lacksToken reports whether the gate rejected a call because no valid token was sent
