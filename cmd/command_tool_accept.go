@@ -157,6 +157,9 @@ func pinText(p modules.ToolPin) string {
 	if p.Kind != "" {
 		fmt.Fprintf(&b, "kind: %s\n", escapeInvisible(p.Kind))
 	}
+	if p.Listing.Title != "" {
+		fmt.Fprintf(&b, "title: %s\n", escapeInvisible(p.Listing.Title))
+	}
 	b.WriteString("description:\n")
 	for line := range strings.SplitSeq(p.Description, "\n") {
 		b.WriteString("  " + escapeInvisible(line) + "\n")
@@ -164,7 +167,7 @@ func pinText(p modules.ToolPin) string {
 	for _, part := range []struct {
 		name string
 		doc  json.RawMessage
-	}{{"input", p.Input}, {"annotations", p.Annotations}} {
+	}{{"input", p.Input}, {"output", p.Listing.Output}, {"annotations", p.Annotations}, {"icons", p.Listing.Icons}, {"_meta", p.Listing.Meta}} {
 		var doc bytes.Buffer
 		if len(part.doc) == 0 || json.Indent(&doc, part.doc, "  ", "  ") != nil {
 			continue

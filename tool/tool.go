@@ -112,6 +112,7 @@ type Definition struct {
 	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
 	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none
 	Asks        Asks            `json:"-"`                          // what the tool may ask during a call (Ask)
+	Listing     Listing         `json:"-"`                          // what clients of MCP are told besides
 	Declared    Declared        `json:"-"`                          // set for tools that a configuration declares
 	Catalog     Catalog         `json:"-"`                          // set for tools that list or read resources
 }

@@ -32,6 +32,7 @@ const (
 type outcome struct {
 	result *tool.Result // a success, or a failure for the model to read
 	rows   bool         // the tool's result may be an array of rows
+	typed  bool         // the tool has an output schema
 	err    error        // an internal error; the client sees only its code
 	token  error        // the token that the tool requires is missing or not valid
 
@@ -72,11 +73,12 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 	return nil
 }
 
-// structuredObject returns the structured part of a result if it is a JSON
-// object, else nil. Protocol versions before 2026-07-28 allow only objects.
-func structuredObject(r *tool.Result) json.RawMessage {
-	structured := bytes.TrimLeft(r.Structured, " \t\r\n")
-	if len(structured) == 0 || structured[0] != '{' {
+// structured returns the structured part of a result if it is a JSON object, else nil.
+// Protocol versions before 2026-07-28 allow only objects. Clients compare also that of a
+// failure with the output schema, so a failure of a tool with one has only its text.
+func (o outcome) structured() json.RawMessage {
+	structured := bytes.TrimLeft(o.result.Structured, " \t\r\n")
+	if len(structured) == 0 || structured[0] != '{' || o.typed && o.result.IsError {
 		return nil
 	}
 	return structured
@@ -85,7 +87,7 @@ func structuredObject(r *tool.Result) json.RawMessage {
 // sdkResult converts an outcome that has a result to the SDK's type.
 func sdkResult(o outcome) *sdk.CallToolResult {
 	result := &sdk.CallToolResult{Content: sdkContents(o.parts()), IsError: o.result.IsError}
-	if structured := structuredObject(o.result); structured != nil {
+	if structured := o.structured(); structured != nil {
 		result.StructuredContent = structured
 	}
 	return result
@@ -124,7 +126,7 @@ func encodeCallResult(id string, o outcome, resultMeta []byte) []byte {
 		b = appendContent(b, part)
 	}
 	b = append(b, ']')
-	if structured := structuredObject(r); structured != nil {
+	if structured := o.structured(); structured != nil {
 		b = append(append(b, `,"structuredContent":`...), structured...)
 	}
 	if r.IsError {

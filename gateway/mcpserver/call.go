@@ -56,7 +56,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	case lacksToken(a):
 		return outcome{token: a.Err}
 	}
-	return outcome{result: &a.Result, rows: definition.Declared != nil}
+	return outcome{result: &a.Result, rows: definition.Declared != nil, typed: definition.Listing.Output != nil}
 }
 
 // withAnswers returns a context in which a tool that may ask asks the client. rounds is nil in

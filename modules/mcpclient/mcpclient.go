@@ -237,7 +237,7 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 // definitions are checked like those that come from a server. It must be called with mu
 // held.
 func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
-	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations)}
+	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations), Listing: p.Listing}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}
 	if p.Kind != "" {
 		e, ok := findResourceTool(p.Tool)

@@ -91,7 +91,7 @@ func realServer() *sdk.Server {
 		return textResult(strings.Join(append(os.Environ(), "DIR="+dir, fmt.Sprint("PID=", os.Getpid())), "\n")), nil
 	})
 	add("define", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		var t struct{ Name, Description string }
+		var t struct{ Name, Description, Title string }
 		if err := json.Unmarshal(r.Params.Arguments, &t); err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func realServer() *sdk.Server {
 			s.RemoveTools(t.Name)
 			return textResult("removed"), nil
 		}
-		s.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		s.AddTool(&sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return textResult("defined as " + t.Description), nil
 		})
 		return textResult("defined"), nil

@@ -9,14 +9,14 @@ import (
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/pictures"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // suite is a module with the tools that the conformance suite calls. The group has the name
-// of the module. It omits tools whose results a Result cannot express (images, audio,
-// resources).
+// of the module.
 type suite struct {
 	name  string
 	host  modules.ModuleHost
@@ -33,6 +33,10 @@ type suite struct {
 func newSuite(c modules.Config) (modules.Module, error) {
 	s := &suite{name: c.Name, host: c.Host}
 	add(s, "test_simple_text", nil, fixedText("This is a simple text response for testing."))
+	add(s, "test_image_content", nil, fixedContents(picture))
+	add(s, "test_audio_content", nil, fixedContents(tool.Content{Type: tool.AudioContent, MIMEType: "audio/wav", Data: silence}))
+	add(s, "test_embedded_resource", nil, fixedContents(embedded))
+	add(s, "test_multiple_content_types", nil, fixedContents(tool.Content{Type: tool.TextContent, Text: "Multiple content types test:"}, picture, embedded))
 	add(s, "test_error_handling", nil, func(context.Context, noArgs) (string, error) {
 		return "", errcode.New(errcode.ToolExecutionFailed, "This tool intentionally returns an error for testing")
 	})
@@ -50,7 +54,7 @@ func newSuite(c modules.Config) (modules.Module, error) {
 }
 
 // add adds a tool, or sets s.err.
-func add[In any](s *suite, name string, input json.RawMessage, fn func(context.Context, In) (string, error)) {
+func add[In, Out any](s *suite, name string, input json.RawMessage, fn func(context.Context, In) (Out, error)) {
 	made, err := tool.New(name, "A tool of the conformance suite.", fn, &tool.Options{Input: input})
 	s.tools, s.err = append(s.tools, made), cmp.Or(s.err, err)
 }
@@ -86,6 +90,17 @@ type noArgs struct{}
 
 func fixedText(text string) func(context.Context, noArgs) (string, error) {
 	return func(context.Context, noArgs) (string, error) { return text, nil }
+}
+
+// The contents that the suite asks for.
+var (
+	picture  = tool.Content{Type: tool.ImageContent, Data: pictures.Dot}
+	silence  = []byte("RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00")
+	embedded = tool.Content{Type: tool.ResourceContent, URI: "test://embedded-resource", MIMEType: "text/plain", Text: "This is an embedded resource."}
+)
+
+func fixedContents(contents ...tool.Content) func(context.Context, noArgs) (tool.Result, error) {
+	return func(context.Context, noArgs) (tool.Result, error) { return tool.Result{Content: contents}, nil }
 }
 
 func reportSteps(ctx context.Context, _ noArgs) (string, error) {
