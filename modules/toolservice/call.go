@@ -141,6 +141,8 @@ func (t *serviceTool) callError(name string, sent bool, err error) error {
 		return errcode.New(errcode.InvalidArguments, "%s did not run: the request is larger than the broker of the tool service %q accepts; send less", name, service)
 	case errors.Is(err, broker.ErrNoService):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: no service receives requests of the tool service %q; it may be called again later", name, service)
+	case errors.Is(err, broker.ErrBusy):
+		return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the broker of the tool service %q takes no messages for now; it may be called again later", name, service)
 	case errors.Is(err, errMalformed), errors.Is(err, errOversized):
 		return t.badResponse(service, err)
 	case sent && t.definition.Effect == tool.Mutating:
