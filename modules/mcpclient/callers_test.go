@@ -141,7 +141,7 @@ func TestOAuth_StepUp(t *testing.T) {
 	fx.want(fx.callBy("ann", "web__whoami"), "ann")
 }
 
-// A server can send back the token that it was given. Nobody reads it, before and after a refresh.
+// A token that the server sends back is hidden, before and after a refresh.
 func TestOAuth_TokensAreHidden(t *testing.T) {
 	fx := newOAuthFixture(t, true)
 	fx.logInOperator()

@@ -26,8 +26,8 @@ type Config struct {
 	Headers map[string]string // of every request; redacted in what the server sends
 	// Auth authorizes connections to URL with OAuth; nil does not.
 	Auth *mcpauth.Server
-	// SubjectOf returns for whom a call is made, if Auth has PerCaller. It reports false for a call
-	// that is made for nobody; nil does for all.
+	// SubjectOf returns for whom a call is made, if Auth has PerCaller. It reports false if that is
+	// not known; nil does for all calls.
 	SubjectOf func(tool.Call) (mcpauth.Subject, bool)
 
 	// Prefix is put before the names of the tools; nil is Name followed by "__".

@@ -82,23 +82,30 @@ func (s *Server) wants(subject Subject, scopes []string) {
 // AuthorizationRequired.
 func (s *Server) usable(ctx context.Context, subject Subject) (grant, error) {
 	g, found, err := s.config.Logins.open(ctx, s.config.Server, subject)
-	if err != nil {
-		return g, err
-	}
-	expected, err := s.issuer(ctx)
 	switch {
 	case err != nil:
 		return g, err
 	case !found:
 		return g, s.required(subject, "there is none")
-	case g.Ended:
-		return g, s.required(subject, "the last one has ended")
-	case g.URL != s.config.URL:
-		return g, s.required(subject, "the last one was for another address")
-	case !sameIssuer(g.Issuer, expected):
-		return g, s.required(subject, "the last one was with another issuer")
 	}
-	return g, nil
+	return g, s.checkRecord(ctx, g.record)
+}
+
+// checkRecord checks that a login is for this server as it is configured now. Errors:
+// AuthorizationRequired.
+func (s *Server) checkRecord(ctx context.Context, r record) error {
+	expected, err := s.issuer(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.Ended:
+		return s.required(r.Subject, "the last one has ended")
+	case r.URL != s.config.URL:
+		return s.required(r.Subject, "the last one was for another address")
+	case !sameIssuer(r.Issuer, expected):
+		return s.required(r.Subject, "the last one was with another issuer")
+	}
+	return nil
 }
 
 // issuer returns the issuer that logins are with; "" before the operator's first login.
