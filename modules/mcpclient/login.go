@@ -53,13 +53,14 @@ func (c Config) subjectOf(call tool.Call) (mcpauth.Subject, error) {
 	return "", errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs the login of a person, and the call is made for none", c.Name).With("server", c.Name)
 }
 
-// loginChanged connects again, after a login or a logout, with the login of now.
+// loginChanged ends the connection of a subject after a login or a logout. It does not block. For
+// the operator it connects again.
 func (m *Module) loginChanged(subject mcpauth.Subject) {
+	if subject != mcpauth.Operator {
+		m.callers.forget(subject)
+		return
+	}
 	m.reconnector.background.Go(func() {
-		if subject != mcpauth.Operator {
-			m.callers.forget(subject)
-			return
-		}
 		m.reconnector.reset()
 		if m.config.NoConnect || m.config.Auth.NeedsLogin(m.reconnector.ctx, subject) {
 			return

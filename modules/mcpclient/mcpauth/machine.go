@@ -23,6 +23,7 @@ type machine struct {
 	mu      sync.Mutex // held during a request for a token; guards what follows
 	token   *oauth2.Token
 	scopes  []string // of token
+	at      time.Time
 	retryAt time.Time
 	delays  backoff.Backoff
 }
@@ -54,6 +55,9 @@ func (m *machine) Authorize(ctx context.Context, request *http.Request, response
 	defer m.mu.Unlock()
 	if m.valid() && m.token.AccessToken != bearerOf(request) {
 		return nil // another request has got it
+	}
+	if m.valid() && response.StatusCode == http.StatusUnauthorized && time.Since(m.at) < refreshPause {
+		return errcode.New(errcode.ToolUnavailable, "the MCP server %q rejects the token that its issuer has just issued", m.server.config.Server)
 	}
 	scopes := unionScopes(m.scopes, m.server.config.Scopes, challengeScopes(challenge))
 	if response.StatusCode == http.StatusForbidden && len(scopes) == len(m.scopes) {
@@ -93,7 +97,7 @@ func (m *machine) request(ctx context.Context, client *http.Client, d discovered
 	if err := m.server.checkToken(token, d.resource, d.issuer.Issuer); err != nil {
 		return err
 	}
-	m.token, m.scopes = token, scopes
+	m.token, m.scopes, m.at = token, scopes, time.Now()
 	return nil
 }
 
