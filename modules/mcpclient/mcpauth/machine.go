@@ -25,6 +25,7 @@ type machine struct {
 	scopes  []string // of token
 	at      time.Time
 	retryAt time.Time
+	lastErr error // of the last attempt
 	delays  backoff.Backoff
 }
 
@@ -64,7 +65,7 @@ func (m *machine) Authorize(ctx context.Context, request *http.Request, response
 		return errcode.New(errcode.ToolUnavailable, "the MCP server %q asks for scopes that its issuer does not grant", m.server.config.Server)
 	}
 	if wait := time.Until(m.retryAt); wait > 0 {
-		return errcode.New(errcode.ToolUnavailable, "the issuer of the MCP server %q did not answer with a token; the next attempt is in %v", m.server.config.Server, wait.Round(100*time.Millisecond))
+		return errcode.Wrap(errcode.ToolUnavailable, m.lastErr, "rolecall got no token for the MCP server %q; its log says why, and the next attempt is in %v", m.server.config.Server, wait.Round(100*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -74,7 +75,7 @@ func (m *machine) Authorize(ctx context.Context, request *http.Request, response
 		err = m.request(ctx, client, d, scopes)
 	}
 	if err != nil {
-		m.token, m.retryAt = nil, time.Now().Add(m.delays.Next())
+		m.token, m.lastErr, m.retryAt = nil, err, time.Now().Add(m.delays.Next())
 		return errcode.Wrap(errcode.ToolUnavailable, err, "rolecall got no token for the MCP server %q; its log says why", m.server.config.Server)
 	}
 	m.delays.Reset()
