@@ -269,6 +269,11 @@ func TestToolService_FollowsConfiguration(t *testing.T) {
 	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "one-liner about x") {
 		t.Errorf("after a change of a value: %q", got)
 	}
+	moved := strings.Replace(jokeService, "request:tg:joke", "request:tg:jokes", 1)
+	f.apply(jokeBroker, moved, jokeTool, jokeRoles)
+	f.until("a service with another queue is disconnected", func() bool { return joke.CheckHealth() != nil })
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	f.until("the service is back", func() bool { return joke.CheckHealth() == nil })
 	f.apply(jokeBroker, strings.Replace(jokeService, "joke-service", "other-service", 1), strings.Replace(jokeTool, "service: joke-service", "service: other-service", 1), jokeRoles)
 	for joke.CheckHealth() == nil { // until it has noticed that it was disconnected
 		if t.Context().Err() != nil {
