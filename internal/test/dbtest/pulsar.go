@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // pulsarBuild is the directory where internal/test/pulsarbroker/install.sh has put the broker.
@@ -19,7 +20,7 @@ var pulsarBuild string
 
 // The broker, its bookkeeper and its metadata are one process, which Pulsar names standalone.
 var pulsar = server{
-	name: "pulsar", readyLine: "Created namespace public/default",
+	name: "pulsar", readyLine: "Created namespace public/default", startTime: 5 * time.Minute,
 	prepare: func(s *server) error {
 		if err := errors.Join(s.addPorts(4), s.writeCertificate()); err != nil {
 			return err
