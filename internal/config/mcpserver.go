@@ -32,6 +32,8 @@ type MCPServer struct {
 	OAuth     *ServerOAuth `json:",omitzero"` // how connections to URL are authorized; nil is not
 	PerCaller bool         `json:",omitzero"` // each call has the token of the person for whom it is made; requires OAuth
 
+	Revision string `json:",omitzero"` // the newest revision of the protocol to speak; "" is the newest that is known
+
 	Prefix  *string // of the names of its tools; nil is not set
 	Pin     bool    // tool definitions need to be accepted before they are active; true by default
 	Trusted bool    // the server's annotations of its tools are believed
@@ -61,6 +63,7 @@ func readMCPServer(it item) {
 		"headers":     yamldoc.HeaderMap(&s.Headers),
 		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer), "oauth": oauthField(&s.OAuth)}),
 		"credentials": yamldoc.MappingField(yamldoc.Fields{"per": perCallerField(&s.PerCaller)}),
+		"revision":    yamldoc.OneOfField(&s.Revision, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
 		"prefix":      toolPrefix(&s.Prefix),
 		"pin":         yamldoc.BoolField(&s.Pin),
 		"trusted":     yamldoc.BoolField(&s.Trusted),

@@ -63,7 +63,7 @@ func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth
 	stop := context.AfterFunc(ctx, n.kill) // the library does not stop at once
 	client := n.client(log)
 	client.AddSendingMiddleware(middleware...)
-	n.session, err = client.Connect(ctx, transport, nil)
+	n.session, err = client.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: c.Revision})
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
