@@ -40,9 +40,12 @@ type conn struct {
 	listed  atomic.Uint64 // the value of changes before the last successful list
 	changed chan struct{} // buffered for one: changes has been increased
 
-	calls    atomic.Uint64                  // for progress tokens
-	mu       sync.Mutex                     // guards progress
+	calls    atomic.Uint64 // for progress tokens
+	server   string        // its name, for people
+	log      *slog.Logger
+	mu       sync.Mutex                     // guards what follows
 	progress map[string]func(tool.Progress) // by token
+	open     map[*openCall]bool             // the calls in progress
 }
 
 // dial connects to the server of c within listTimeout. ctx bounds the dialing, not the connection.
@@ -55,7 +58,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authoriz
 
 // dialPatiently is dial with the time limit of ctx only. middleware sees the requests.
 func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
-	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
+	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, log: log}
 	transport, err := n.transport(ctx, c, auth)
 	if err != nil {
 		return nil, err
@@ -126,8 +129,8 @@ func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
 	return r.Connection, nil
 }
 
-// client returns the client of this connection. It offers the server no capabilities: no
-// roots, no sampling, no elicitation.
+// client returns the client of this connection. The server may ask persons, during calls. It is
+// offered nothing else: no roots, no sampling.
 func (n *conn) client(log *slog.Logger) *sdk.Client {
 	toolsChanged := func() {
 		n.changes.Add(1)
@@ -137,9 +140,12 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "rolecall", Version: "1"}, &sdk.ClientOptions{
-		Capabilities:   &sdk.ClientCapabilities{},
-		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
-		Logger:         log,
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
+		}},
+		ElicitationHandler: n.elicit,
+		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true},
+		Logger:             log,
 
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
 		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { toolsChanged() },
