@@ -35,6 +35,9 @@ type Config struct {
 	// 2026-07-28.
 	Revision string
 
+	// Relay is what the server may ask the client of a call for, besides a person.
+	Relay Relay
+
 	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string
 	// DisablePinning makes every definition active at once, without acceptance.

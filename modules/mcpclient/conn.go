@@ -42,6 +42,7 @@ type conn struct {
 
 	calls    atomic.Uint64 // for progress tokens
 	server   string        // its name, for people
+	relay    Relay         // what it may ask for besides persons
 	log      *slog.Logger
 	mu       sync.Mutex                     // guards what follows
 	progress map[string]func(tool.Progress) // by token
@@ -58,7 +59,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authoriz
 
 // dialPatiently is dial with the time limit of ctx only. middleware sees the requests.
 func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
-	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, log: log}
+	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, relay: c.Relay, log: log}
 	transport, err := n.transport(ctx, c, auth)
 	if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
 }
 
 // client returns the client of this connection. The server may ask persons, during calls. It is
-// offered nothing else: no roots, no sampling.
+// offered what relay allows besides.
 func (n *conn) client(log *slog.Logger) *sdk.Client {
 	toolsChanged := func() {
 		n.changes.Add(1)
@@ -140,18 +141,20 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "rolecall", Version: "1"}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
-			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
-		}},
+		Capabilities:       n.relay.capabilities(),
 		ElicitationHandler: n.elicit,
-		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true},
-		Logger:             log,
+
+		CreateMessageWithToolsHandler: n.sampler(),
+
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		Logger:         log,
 
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
 		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { toolsChanged() },
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
 		ProgressNotificationHandler: n.reportProgress,
 	})
+	client.AddReceivingMiddleware(n.elicitDirectly)
 	return client
 }
 

@@ -60,15 +60,28 @@ func (n *conn) askingCall() (call *openCall, done func()) {
 	}
 }
 
+// askingContext returns the context of the call that a request of the server belongs to, until done
+// is called. It ends also when the server withdraws its request. It is nil if the request belongs to
+// no call, or to nobody knows which.
+func (n *conn) askingContext(request context.Context) (ctx context.Context, done func()) {
+	call, release := n.askingCall()
+	if call == nil {
+		n.log.Warn("question of MCP server declined: it does not belong to exactly one call, or is not the only one of its call")
+		return nil, nil
+	}
+	ctx, cancel := context.WithCancel(call.ctx)
+	stop := context.AfterFunc(request, cancel)
+	return ctx, func() { stop(); cancel(); release() }
+}
+
 // declined is the answer to a question that is not relayed.
 var declined = &sdk.ElicitResult{Action: string(tool.Decline)}
 
 // elicit answers a question of the server. It declines what belongs to no call, or to nobody knows
 // which.
 func (n *conn) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	call, done := n.askingCall()
-	if call == nil {
-		n.log.Warn("question of MCP server declined: it does not belong to exactly one call, or is not the only one of its call")
+	callCtx, done := n.askingContext(ctx)
+	if callCtx == nil {
 		return declined, nil
 	}
 	defer done()
@@ -76,9 +89,6 @@ func (n *conn) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	if err != nil {
 		return nil, invalidQuestion(err)
 	}
-	callCtx, cancel := context.WithCancel(call.ctx) // ends also when the server withdraws its question
-	defer cancel()
-	defer context.AfterFunc(ctx, cancel)()
 	answer, err := tool.Ask(callCtx, q)
 	switch {
 	case errcode.CodeOf(err) == errcode.InvalidArguments:
@@ -88,6 +98,17 @@ func (n *conn) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 		return declined, nil
 	}
 	return elicitResult(answer)
+}
+
+// elicitDirectly answers questions in place of the library, which rejects some schemas that the
+// protocol allows, such as lists of titled choices with a type. Package tool checks schemas.
+func (n *conn) elicitDirectly(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if r, ok := req.(*sdk.ElicitRequest); ok {
+			return n.elicit(ctx, r)
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // invalidQuestion returns the error that a server gets for a question that is not asked.
@@ -117,28 +138,25 @@ func (n *conn) questionOf(name string, p *sdk.ElicitParams) (tool.Question, erro
 	return q, err
 }
 
-// inputMemo is what a call needs to continue when the answers are there: the questions of a server
+// inputMemo is what a call needs to continue when the answers are there: the requests of a server
 // without a session, and its state, which it gets back unchanged.
 type inputMemo struct {
-	Round     int                      `json:"round"`
-	Names     []string                 `json:"names"` // of the server's questions, sorted
-	Questions map[string]tool.Question `json:"questions"`
-	State     string                   `json:"state,omitempty"`
+	Round    int                          `json:"round"`
+	Names    []string                     `json:"names"` // of the server's requests, sorted
+	Requests map[string]tool.InputRequest `json:"requests"`
+	State    string                       `json:"state,omitempty"`
 }
 
-// memoOf returns the questions in a result. Servers may ask only persons.
+// memoOf returns the requests in a result.
 func (n *conn) memoOf(round int, r *sdk.CallToolResult) (inputMemo, error) {
-	memo := inputMemo{Round: round, Names: slices.Sorted(maps.Keys(r.InputRequests)), Questions: map[string]tool.Question{}, State: r.RequestState}
-	for _, name := range memo.Names {
-		p, ok := r.InputRequests[name].(*sdk.ElicitParams)
-		if !ok {
-			return memo, errcode.New(errcode.InputUnavailable, "the server asks for more than an answer of a person, which rolecall does not relay")
-		}
-		q, err := n.questionOf("", p)
+	memo := inputMemo{Round: round, Names: slices.Sorted(maps.Keys(r.InputRequests)), Requests: map[string]tool.InputRequest{}, State: r.RequestState}
+	for i, name := range memo.Names {
+		request, err := n.requestOf(r.InputRequests[name])
 		if err != nil {
 			return memo, err
 		}
-		memo.Questions[name] = q
+		request.Name = askName(round, i, name)
+		memo.Requests[name] = request
 	}
 	return memo, nil
 }
@@ -151,8 +169,7 @@ func (m inputMemo) ask(ctx context.Context, params sdk.CallToolParams) (*sdk.Cal
 	}
 	requests := make([]tool.InputRequest, len(m.Names))
 	for i, name := range m.Names {
-		q := m.Questions[name]
-		requests[i] = tool.InputRequest{Name: askName(m.Round, i, name), Question: &q}
+		requests[i] = m.Requests[name]
 	}
 	responses, err := tool.RequestInput(ctx, text, requests...)
 	if err != nil {
@@ -160,7 +177,7 @@ func (m inputMemo) ask(ctx context.Context, params sdk.CallToolParams) (*sdk.Cal
 	}
 	params.InputResponses, params.RequestState = sdk.InputResponseMap{}, m.State
 	for i, name := range m.Names {
-		if params.InputResponses[name], err = elicitResult(*responses[i].Answer); err != nil {
+		if params.InputResponses[name], err = responseTo(requests[i].Kind(), responses[i]); err != nil {
 			return nil, err
 		}
 	}
