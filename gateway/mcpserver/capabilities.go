@@ -34,8 +34,8 @@ func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.M
 		if offers.Prompts != nil || answersKind(tools, tool.Complete, "") {
 			offers.Completions = &sdk.CompletionCapabilities{}
 		}
-		if answersKind(tools, tool.ReadResource, "") {
-			offers.Resources = &sdk.ResourceCapabilities{}
+		if !answersKind(tools, tool.ReadResource, "") {
+			offers.Resources = nil
 		}
 		return result, nil
 	}

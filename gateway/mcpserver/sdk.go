@@ -41,10 +41,13 @@ func newTransports() transports {
 // middleware answers all requests for tools and prompts.
 func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 	server := sdk.NewServer(s.info, &sdk.ServerOptions{
-		Capabilities:              &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+		Capabilities:              &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{Subscribe: true}},
+		SubscribeHandler:          s.subscribe,
+		UnsubscribeHandler:        s.unsubscribe,
 		SupportedProtocolVersions: versions[:],
 		SetCacheable:              func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
 	})
+	server.AddSendingMiddleware(s.onlyDue)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			sc := scopeFrom(ctx)

@@ -45,8 +45,9 @@ type conn struct {
 	progress map[string]func(tool.Progress) // by token
 }
 
-// dial connects to the server of c. ctx bounds the dialing, not the connection.
-func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
+// dial connects to the server of c. ctx bounds the dialing, not the connection. updated is
+// called with the URI of a resource that the server says has changed.
+func dial(ctx context.Context, c Config, log *slog.Logger, updated func(uri string)) (*conn, error) {
 	n := &conn{secrets: c.secrets, done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
 	transport, err := n.transport(ctx, c)
 	if err != nil {
@@ -55,7 +56,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, n.kill) // the library does not stop at once
-	n.session, err = n.client(log).Connect(ctx, transport, nil)
+	n.session, err = n.client(log, updated).Connect(ctx, transport, nil)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -116,7 +117,7 @@ func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
 
 // client returns the client of this connection. It offers the server no capabilities: no
 // roots, no sampling, no elicitation.
-func (n *conn) client(log *slog.Logger) *sdk.Client {
+func (n *conn) client(log *slog.Logger, updated func(uri string)) *sdk.Client {
 	toolsChanged := func() {
 		n.changes.Add(1)
 		select {
@@ -132,6 +133,7 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
 		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { toolsChanged() },
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
+		ResourceUpdatedHandler:      func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated(r.Params.URI) },
 		ProgressNotificationHandler: n.reportProgress,
 	})
 	client.AddSendingMiddleware(probeTimeoutMiddleware)

@@ -26,6 +26,7 @@ type reconnector struct {
 	ctx        context.Context                                // ends in close
 	cancel     context.CancelFunc
 	background sync.WaitGroup
+	watcher    watcher
 
 	lastConn atomic.Pointer[conn] // the last established connection, which may have ended; nil before the first
 
@@ -81,7 +82,7 @@ func (r *reconnector) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	n, err := dial(ctx, r.config, r.log)
+	n, err := dial(ctx, r.config, r.log, r.watcher.changed)
 	if err == nil {
 		if err = r.listTools(ctx, n); err != nil {
 			n.close()
