@@ -22,11 +22,11 @@ SAMPLED = go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps "
 	sed -nE 's|^(.*)\.test .*internal/test/short( .*)?$$|\1|p'
 
 # Modules of their own, so that rolecall does not depend on what they require.
-MODULES = modules/toolservice/kafka internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
+MODULES = modules/toolservice/kafka modules/toolservice/pulsar internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
 
 # Modules that make test leaves to make check: the validator of OpenAPI alone compiles for
-# five minutes.
-SLOW_MODULES = internal/test/openapi
+# five minutes, and the client of Pulsar for one.
+SLOW_MODULES = internal/test/openapi modules/toolservice/pulsar
 QUICK_MODULES = $(filter-out $(SLOW_MODULES),$(MODULES))
 
 # Packages that decide who may call a tool. Their own tests reach every statement.
@@ -36,7 +36,7 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop release
+.PHONY: test check format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
 
 # Releases are built without cgo, and so are the tests: that links them without the linker
 # of C. Only the race detector needs cgo.
@@ -162,6 +162,15 @@ test-interop: internal/test/interop/.venv-2.11/ready deps
 
 internal/test/interop/.venv-2.11/ready: internal/test/interop/requirements-2.7.txt internal/test/interop/requirements-2.11.txt internal/test/interop/install.sh
 	@internal/test/interop/install.sh
+
+# The driver for Pulsar with the real broker, and tool services of TrustGraph behind it. Maven
+# brings the broker (200 MB), which needs a JDK 17.
+test-pulsar: internal/test/pulsarbroker/.build/ready internal/test/interop/.venv-2.11/ready
+	go vet -C modules/toolservice/pulsar -tags pulsar ./...
+	go test -C modules/toolservice/pulsar -tags pulsar -count=1 -v -timeout 15m ./...
+
+internal/test/pulsarbroker/.build/ready: internal/test/pulsarbroker/pom.xml internal/test/pulsarbroker/install.sh $(wildcard internal/test/pulsarbroker/src/org/apache/pulsar/opentelemetry/*.java)
+	@internal/test/pulsarbroker/install.sh
 
 # The files of a release of the last commit, in dist/: docs/install.md describes them.
 release:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/modules/toolservice"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/natsbroker"
@@ -73,9 +75,19 @@ func (a accounts) FindAccount(id, password string) (broker.Queues, bool) {
 	return jokeQueues, id == jokeQueues.Service && password == a.key
 }
 
-// startToolService starts a service at an embedded server, and returns a call of its tool.
+// startToolService starts a service at an embedded server, and returns a call of its tool. The key is
+// read from a file, as when rolecall serves.
 func startToolService() (call func() error, stop func(), err error) {
-	const key = "the key of the service, as long as one that is generated"
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, nil, err
+	}
+	keys := keystore.Open(dir)
+	made, err := keys.CreateKey(keystore.Service, jokeQueues.Service)
+	if err != nil {
+		return nil, nil, err
+	}
+	key := made.Secret
 	d, err := natsbroker.Connect(broker.Config{Name: "bench", Listen: "127.0.0.1:0", Accounts: accounts{key}})
 	if err != nil {
 		return nil, nil, err
@@ -87,10 +99,12 @@ func startToolService() (call func() error, stop func(), err error) {
 		return nil, nil, err
 	}
 	m, err := toolservice.New(toolservice.Config{
-		Service: toolservice.Service{ID: jokeQueues.Service, Request: jokeQueues.Request, MaxConcurrent: 128},
-		Tools:   []toolservice.Tool{{Definition: tool.Definition{Name: "tell-joke"}, Config: json.RawMessage(`{"style": "pun"}`)}},
-		Broker:  func() (broker.Driver, func() error, error) { return d, d.Close, nil },
-		Keys:    func() ([]string, error) { return []string{key}, nil },
+		Service:      toolservice.Service{ID: jokeQueues.Service, Request: jokeQueues.Request, MaxConcurrent: 128},
+		Tools:        []toolservice.Tool{{Definition: tool.Definition{Name: "tell-joke"}, Config: json.RawMessage(`{"style": "pun"}`)}},
+		Broker:       func() (broker.Driver, func() error, error) { return d, d.Close, nil },
+		Keys:         func() ([]string, error) { return keys.ListSecrets(keystore.Service, jokeQueues.Service) },
+		Organization: func() string { return must(keys.Organization()) },
+		RoleOf:       func(identity.Principal) string { return "teller" },
 	})
 	if err == nil {
 		err = m.Provision(context.Background())
@@ -107,7 +121,7 @@ func startToolService() (call func() error, stop func(), err error) {
 		}
 		return err
 	}
-	return call, func() { must(0, s.Stop()); must(0, m.Close()) }, nil
+	return call, func() { must(0, s.Stop()); must(0, m.Close()); must(0, os.RemoveAll(dir)) }, nil
 }
 
 // startBareNATS starts a responder at a server in this process, and returns a request to it. The

@@ -93,7 +93,7 @@ func TestTranscript_SanitizesEvents(t *testing.T) {
 				journal.ModelAnswered{Answer: model.Answer{Text: s, Plan: []model.PlanStep{{Tool: s, Reason: s}}, PlanError: s, Calls: []model.Call{{ID: "c", Name: s, Args: raw}}}},
 				journal.ModelAnswered{Answer: model.Answer{Value: raw, Calls: []model.Call{{ID: "c", Name: s, Args: []byte(s)}}}},
 				journal.ToolCall{Call: "c", Tool: s, Decision: journal.Denied, Code: errcode.UnknownTool, Rule: s, Reason: s},
-				journal.ToolResult{Call: "c", Tool: s, Result: raw}, journal.ToolError{Call: "d", Tool: s, Code: errcode.Code(s), Result: raw},
+				journal.ToolResult{Call: "c", Tool: s, Result: raw}, journal.ToolResult{Call: "c", Tool: s, Result: contentResult(t, s)}, journal.ToolError{Call: "d", Tool: s, Code: errcode.Code(s), Result: raw},
 				journal.StateTransition{To: s}, journal.ContextCompressed{Summary: s}, journal.TurnFailed{Message: s}, journal.AgentTerminated{Reason: s},
 			} {
 				if err := view.event(journal.Event{Body: body}); err != nil {

@@ -39,18 +39,30 @@ A backup does not contain them. A running rolecall uses a new key at once.`,
 }
 
 func newKeyRotateCommand(c *common) *cobra.Command {
-	return &cobra.Command{
+	var now bool
+	cmd := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Replace the key of a tool service",
 		Long: `Create a new key of a tool service and print it, only this once. The old key stays valid
 for an hour. Until then requests are signed with both keys, so the service can be started
-again with the new one at any time.`,
-		Example: "  rolecall key rotate joke-service",
+again with the new one at any time. With --now the old keys end at once; use it when a key
+is known to others.
+
+A service that is connected with a key that has ended is disconnected within 10 seconds.`,
+		Example: "  rolecall key rotate joke-service\n  rolecall key rotate --now joke-service",
 		Args:    exactArgs(1, "the name of one tool service"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return keyFunc(c, "key rotate", args[0], (*keystore.Store).RotateKey)
+			overlap := keystore.Overlap
+			if now {
+				overlap = 0
+			}
+			return keyFunc(c, "key rotate", args[0], func(s *keystore.Store, use keystore.Use, name string) (keystore.Key, error) {
+				return s.RotateKey(use, name, overlap)
+			})
 		},
 	}
+	cmd.Flags().BoolVar(&now, "now", false, "end the old keys at once")
+	return cmd
 }
 
 // keyOutput is a key as commands print it with --json.

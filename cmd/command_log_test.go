@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // deniedScript makes root call a tool that it does not have, and a tool that it has.
@@ -183,6 +184,32 @@ func TestLog_BadArguments(t *testing.T) {
 	}
 }
 
+// contentResult returns a result with contents whose texts are s.
+func contentResult(t *testing.T, s string) json.RawMessage {
+	t.Helper()
+	return tool.Result{Text: s, Content: []tool.Content{{Type: tool.ImageContent, MIMEType: s, Size: 7, Name: s, Ref: s, Note: s}}}.JSON()
+}
+
+// A result with contents is described on one line.
+func TestLogView_DescribesContents(t *testing.T) {
+	var out bytes.Buffer
+	result := tool.Result{Text: "a dot", Structured: []byte(`{"n":1}`), Content: []tool.Content{
+		{Type: tool.ImageContent, MIMEType: "image/png", Size: 73, Ref: "artifact:5c8c53b4"}, {Type: tool.LinkContent, URI: "mem://a", Name: "a"},
+	}}
+	view := newLogView(&common{out: &out, env: func(string) (string, bool) { return "", false }})
+	if err := view.event(journal.Event{Role: "artist", Body: journal.ToolResult{Tool: "draw", Result: result.JSON()}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `draw → a dot; image, image/png, artifact:5c8c53b4, 73 bytes; resource_link, a, mem://a; {"n":1}`; !strings.Contains(out.String(), want) {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	for _, other := range []string{`{"content":[{"type":"row"}]}`, `{"content":"x"}`, `"x"`, `{"content":[1]}`} {
+		if lines := contentLines([]byte(other)); lines != nil {
+			t.Errorf("%s: %q", other, lines)
+		}
+	}
+}
+
 // Whatever agents and callers write, a line of the log is one line of printable characters.
 func TestLogView_SanitizesEvents(t *testing.T) {
 	for _, s := range short.SampleList(t, 100, hostileStrings()) {
@@ -195,6 +222,7 @@ func TestLogView_SanitizesEvents(t *testing.T) {
 		for _, body := range []journal.EventBody{
 			journal.TaskStarted{Text: s, Caller: caller}, journal.TaskEnded{Status: "done", Result: raw}, journal.TaskEnded{Status: s, Code: "x", Error: s},
 			journal.ToolCall{Tool: s, Caller: caller, Decision: journal.Denied, Rule: s, Reason: s}, journal.ToolResult{Tool: s, Caller: caller, Result: raw},
+			journal.ToolResult{Tool: s, Result: contentResult(t, s)},
 			journal.StateTransition{To: s, Caller: caller}, journal.RoleChanged{Change: s, By: caller}, journal.GroupRegistered{Group: s, Owner: s, Tools: []string{s}},
 			journal.GroupUnregistered{Group: s, Owner: s}, journal.GroupOpened{Group: s, Owner: s, Tools: []string{s}}, journal.GroupClosed{Group: s, Owner: s},
 			journal.ItemChanged{Kind: s, Name: s, Change: s, By: caller, Digest: s},

@@ -42,6 +42,7 @@ same.`,
 			return mcpFunc(cmd.Context(), c, o)
 		},
 	}
+	cmd.AddCommand(newMCPLoginCommand(c), newMCPLogoutCommand(c), newMCPLoginsCommand(c))
 	cmd.Flags().StringVar(&o.role, "role", "", "serve the tools of this `role`, by id or name")
 	cmd.Flags().StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of the client, if its role has none")
 	return cmd

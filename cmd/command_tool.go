@@ -25,7 +25,8 @@ func newToolCommand(c *common) *cobra.Command {
 
 The tool definitions of an MCP server are accepted when it is connected for the first
 time. One that is new or changed later is quarantined: no role has the tool until
-"rolecall tool accept".`,
+"rolecall tool accept". So are those of a service that announces itself, from the first
+time on unless the configuration allows the service by name.`,
 		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool call --role reader read_file '{\"path\": \"notes.txt\"}'\n  rolecall tool accept --dry-run fs",
 	}, newToolListCommand(c), newToolShowCommand(c), newToolCallCommand(c), newToolAcceptCommand(c), newToolSetCommand(c))
 }

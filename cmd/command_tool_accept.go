@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,17 +24,17 @@ func newToolAcceptCommand(c *common) *cobra.Command {
 	var dryRun bool
 	var digest string
 	cmd := &cobra.Command{
-		Use:   "accept TOOL|SERVER",
+		Use:   "accept TOOL|SERVER|SERVICE",
 		Short: "Accept a quarantined tool definition",
 		Long: `Show what a quarantined definition would change, and accept exactly that definition. The
-name of an MCP server stands for all of its quarantined tools. The server wrote the
-definition and models will read it, so read it first.
+name of an MCP server, or of a service that announces itself, stands for all of its
+quarantined tools. The server or service wrote the definition and models will read it, so
+read it first.
 
 With --dry-run, only show the change and the digest of each definition. With --digest,
-accept the definition that was read, and fail if the server has offered another one
-since.`,
-		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file --digest $DIGEST",
-		Args:    exactArgs(1, "the name of one tool or server"),
+accept the definition that was read, and fail if another one was offered since.`,
+		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file --digest $DIGEST\n  rolecall tool accept weather",
+		Args:    exactArgs(1, "the name of one tool, server or service"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("digest") && !isDigest(digest) {
@@ -72,7 +71,7 @@ func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, di
 		if dryRun {
 			continue
 		}
-		if list[i], err = api.AcceptTool(ctx, s.Name, s.Digest); errcode.CodeOf(err) == errcode.Conflict {
+		if list[i], err = api.AcceptTool(ctx, s.Name, client.AcceptRequest{Digest: s.Digest, Owner: s.Owner}); errcode.CodeOf(err) == errcode.Conflict {
 			return errDigestChanged(s.Name)
 		}
 		if err != nil {
@@ -93,28 +92,40 @@ func errDigestChanged(name string) error {
 	return errcode.New(errcode.Conflict, "accept %s: the quarantined definition has changed; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
 }
 
-// quarantinedTools lists the quarantined definitions of a tool or server; with a digest only
+// quarantinedTools lists the quarantined definitions of a tool, server or service; with a digest only
 // the one that has it.
-func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) (list []client.QuarantinedTool, err error) {
+func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) ([]client.QuarantinedTool, error) {
+	var own, named []client.QuarantinedTool // of this owner, and of this name and other owners
+	others := 0                             // with other digests
 	for s, err := range api.ListQuarantine(ctx) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case s.Owner != modules.OwnerOf(name) && s.Name != name:
+		case digest != "" && s.Digest != digest:
+			others++
+		case s.Owner == modules.OwnerOf(name):
+			own = append(own, s)
+		default:
+			named = append(named, s)
 		}
-		if s.Name == name || s.Owner == modules.OwnerOf(name) {
-			list = append(list, s)
-		}
 	}
-	if len(list) == 0 {
-		return nil, errcode.New(errcode.UnknownTool, "no quarantined definition of %s; \"rolecall tool list --quarantined\" lists all", name)
-	}
-	if digest == "" {
-		return list, nil
-	}
-	at := slices.IndexFunc(list, func(s client.QuarantinedTool) bool { return s.Digest == digest })
-	if at < 0 {
+	switch {
+	case len(own)+len(named) == 0 && others > 0:
 		return nil, errDigestChanged(name)
+	case len(own)+len(named) == 0:
+		return nil, errcode.New(errcode.UnknownTool, "no quarantined definition of %s; \"rolecall tool list --quarantined\" lists all", name)
+	case len(named) > 1, len(own) > 0 && len(named) > 0:
+		return nil, errSeveralOwners(name, append(own, named...))
 	}
-	return list[at : at+1], nil
+	return append(own, named...), nil
+}
+
+// errSeveralOwners is the error for a name that stands for definitions of several owners. One of them
+// may have chosen it to be accepted with the others.
+func errSeveralOwners(name string, list []client.QuarantinedTool) error {
+	return errcode.New(errcode.Conflict, "%s stands for definitions of %s and of %s; name the server or service, with --digest the one definition: \"rolecall tool list --quarantined\" lists all",
+		name, list[0].Owner, list[len(list)-1].Owner)
 }
 
 func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
@@ -146,6 +157,9 @@ func pinText(p modules.ToolPin) string {
 	if p.Kind != "" {
 		fmt.Fprintf(&b, "kind: %s\n", escapeInvisible(p.Kind))
 	}
+	if p.Listing.Title != "" {
+		fmt.Fprintf(&b, "title: %s\n", escapeInvisible(p.Listing.Title))
+	}
 	b.WriteString("description:\n")
 	for line := range strings.SplitSeq(p.Description, "\n") {
 		b.WriteString("  " + escapeInvisible(line) + "\n")
@@ -153,7 +167,7 @@ func pinText(p modules.ToolPin) string {
 	for _, part := range []struct {
 		name string
 		doc  json.RawMessage
-	}{{"input", p.Input}, {"annotations", p.Annotations}} {
+	}{{"input", p.Input}, {"output", p.Listing.Output}, {"annotations", p.Annotations}, {"icons", p.Listing.Icons}, {"_meta", p.Listing.Meta}} {
 		var doc bytes.Buffer
 		if len(part.doc) == 0 || json.Indent(&doc, part.doc, "  ", "  ") != nil {
 			continue

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // lineView prints one line for each event that a reader needs. A complete one has a line
@@ -90,12 +91,37 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return v.formatMessage(who, b)
 	case journal.TurnFailed:
 		return v.color(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, textutil.Sanitize(b.Message)))
+	case journal.QuestionAsked:
+		return fmt.Sprintf("? %s  %s", who, questionText(b))
+	case journal.QuestionAnswered:
+		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), answeredText(b))
 	case journal.UngroundedAnswer:
 		return v.color(red, fmt.Sprintf("! %s  answer withheld: no call of the turn was successful", who))
 	case journal.StateTransition:
 		return fmt.Sprintf("  %s  state %s", who, textutil.Sanitize(b.To))
 	}
 	return ""
+}
+
+// questionText returns a question with who asks.
+func questionText(b journal.QuestionAsked) string {
+	q := tool.Question{Message: b.Message, Server: b.Server}
+	text := textutil.Sanitize(q.Attributed(b.Tool))
+	if b.URL != "" {
+		text += " " + textutil.Sanitize(b.URL)
+	}
+	return text
+}
+
+// answeredText says how a question ended.
+func answeredText(b journal.QuestionAnswered) string {
+	switch {
+	case b.Reason != "":
+		return "the question ended: " + textutil.Sanitize(b.Reason)
+	case b.Action == tool.Accept:
+		return "the question is answered"
+	}
+	return "the question is declined"
 }
 
 // formatAnswer returns the line of an answer that is a plan, has an invalid plan, ended

@@ -101,6 +101,9 @@ func (v *lineView) formatRest(who string, e journal.Event) string {
 	case journal.ModelAnswered:
 		return fmt.Sprintf("  %s  answers  %s", who, answerText(b))
 	case journal.ToolResult:
+		if lines := contentLines(b.Result); lines != nil {
+			return fmt.Sprintf("  %s  %s → %s", who, textutil.Sanitize(b.Tool), textutil.TruncateWidth(textutil.Sanitize(strings.Join(lines, "; ")), 120))
+		}
 		return fmt.Sprintf("  %s  %s → %s", who, textutil.Sanitize(b.Tool), payloadText(b.Result, 60))
 	case journal.RoleChanged:
 		return fmt.Sprintf("* role %s %s by %s%s", textutil.Sanitize(e.Role), textutil.Sanitize(b.Change), callerLabel(b.By, ""), accessText(b))

@@ -84,7 +84,8 @@ type common struct {
 	env      func(string) (string, bool)
 	logs     logFormat // set by serve
 
-	answerTimeout time.Duration // 0 is the default
+	answerTimeout time.Duration      // 0 is the default
+	openBrowser   func(string) error // opens a page; nil is the function openBrowser
 }
 
 // usageError is an invalid command line or configuration; the exit status is 2.

@@ -57,12 +57,17 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 		t.denied[b.Call] = true
 		return t.callName(b.Call, b.Tool) + " denied: " + denialText(b), ""
 	case journal.ToolResult:
-		return t.callName(b.Call, b.Tool) + " result", t.indent(plainPayload(b.Result))
+		text := strings.Join(contentLines(b.Result), "\n")
+		return t.callName(b.Call, b.Tool) + " result", t.indent(cmp.Or(text, plainPayload(b.Result)))
 	case journal.ToolError:
 		if t.denied[b.Call] {
 			return "", ""
 		}
 		return t.callName(b.Call, b.Tool) + " error " + string(b.Code), t.indent(plainPayload(b.Result))
+	case journal.QuestionAsked:
+		return questionText(b), ""
+	case journal.QuestionAnswered:
+		return b.Tool + ": " + answeredText(b), t.indent(plainPayload(b.Content))
 	case journal.UngroundedAnswer:
 		return "answer withheld: no call of the turn was successful", ""
 	case journal.StateTransition:

@@ -42,12 +42,15 @@ const (
 	ToolInterrupted     Code = "tool_interrupted"      // a Mutating tool ended without a result; its outcome is unknown
 	ResultTooLarge      Code = "result_too_large"      // the result exceeds the size limit
 	NoToolsAvailable    Code = "no_tools_available"    // a tool-gated role has no visible tool
+	InputUnavailable    Code = "input_unavailable"     // the tool asks for input, and there is no person or client that can be asked
+	InputRequired       Code = "input_required"        // the call ended with questions; the client repeats it with the answers
 )
 
 // Permissions, limits and approvals.
 const (
 	InsufficientPermissions Code = "insufficient_permissions" // the request exceeds what the caller may grant or use
 	Unauthenticated         Code = "unauthenticated"          // the caller is unknown
+	AuthorizationRequired   Code = "authorization_required"   // a person must log in to the tool's server first
 	ApprovalRequired        Code = "approval_required"        // a person must approve first
 	ApprovalDenied          Code = "approval_denied"          // a person has refused
 	BudgetExceeded          Code = "budget_exceeded"          // the budget of calls, tokens, money, depth or fan-out is used up
@@ -65,6 +68,7 @@ const (
 	AgentNotFound     Code = "agent_not_found"
 	TaskNotFound      Code = "task_not_found"
 	ArtifactNotFound  Code = "artifact_not_found"
+	QuestionNotFound  Code = "question_not_found" // the task waits for no answer to this question
 	InvalidTaskBrief  Code = "invalid_task_brief"
 	NotChildAgent     Code = "not_child_agent"
 	UnknownRecipient  Code = "unknown_recipient"

@@ -132,7 +132,7 @@ func (g *Gate) runBatch(ctx context.Context, batch []*Admission) {
 // and checks the contents and the size of the result. It releases the lease of the call. A call that
 // succeeds sets NewState.
 func (g *Gate) runOne(caller context.Context, a *Admission) {
-	ctx, cancel := context.WithTimeout(caller, g.config.Timeout)
+	ctx, cancel := g.limitTime(caller, a)
 	defer cancel()
 	defer a.release()
 	result, err := g.callTool(ctx, a)
@@ -179,7 +179,17 @@ func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, 
 	call := a.Request.Call
 	call.Owner = g.config.Owner(a.Subject.Principal)
 	call.By, call.Claims, call.Secure = a.Subject.Principal, a.claims, a.secure
-	return a.tool().Call(tool.WithoutCredentials(ctx), call)
+	ctx = tool.BindInput(tool.WithoutCredentials(ctx), call, a.handle.Definition)
+	return a.tool().Call(ctx, call)
+}
+
+// limitTime returns the context of a call, which ends after the timeout. While a call waits for
+// an answer of a person, its time stands still.
+func (g *Gate) limitTime(ctx context.Context, a *Admission) (context.Context, context.CancelFunc) {
+	if a.handle.Definition.Asks != tool.AsksNothing {
+		return tool.WithWorkTime(ctx, g.config.Timeout, context.DeadlineExceeded)
+	}
+	return context.WithTimeout(ctx, g.config.Timeout)
 }
 
 // checkResultSize rejects results that are too large, and structured results that

@@ -86,6 +86,8 @@ type Config struct {
 	// Items keeps the configuration items that the operator applies. Nil has none, and rejects new
 	// ones.
 	Items ItemKeeper
+	// Logins keeps the logins at MCP servers. Nil has none.
+	Logins LoginKeeper
 	// Models lists the models of the active configuration. It reports false if no
 	// configuration is active, and so does nil.
 	Models func() (names []string, loaded bool)
@@ -117,6 +119,7 @@ type api struct {
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	items        ItemKeeper
+	logins       LoginKeeper
 	models       func() ([]string, bool)
 	waitIdle     func(context.Context) error
 	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events, and of those that wait for a task
@@ -157,6 +160,9 @@ func New(config Config) (http.Handler, error) {
 	if config.Items == nil {
 		config.Items = noItems{}
 	}
+	if config.Logins == nil {
+		config.Logins = noLogins{}
+	}
 	if config.Issuers == nil {
 		config.Issuers = func() []auth.Issuer { return nil }
 	}
@@ -174,7 +180,7 @@ func New(config Config) (http.Handler, error) {
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
 		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
-		onRefused: config.OnRefused, pins: config.Pins, items: config.Items, models: config.Models, waitIdle: config.WaitIdle,
+		onRefused: config.OnRefused, pins: config.Pins, items: config.Items, logins: config.Logins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
 	return a.withRecovery(a.mux()), nil

@@ -18,7 +18,7 @@ func (a *api) routes() []route {
 	return slices.Concat(
 		tagged("tasks", a.taskRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
 		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", slices.Concat(a.processRoutes(), a.resourceRoutes())),
-		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", a.mcpRoutes()), tagged("openai", a.openaiRoutes()),
+		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", slices.Concat(a.mcpRoutes(), a.loginRoutes())), tagged("openai", a.openaiRoutes()),
 		tagged("authzen", a.authzenRoutes()), tagged("hooks", a.hookRoutes()), tagged("sessions", a.sessionRoutes()),
 	)
 }
@@ -120,6 +120,13 @@ func (a *api) taskRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
 			params: []parameter{reasonQuery}, scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
+		}, {
+			method: "GET", path: "/api/v1/tasks/{id}/questions", id: "listToolQuestions", summary: "List the questions of the tools of a task that wait for an answer, oldest first",
+			scopes: callers, answer: wire.ToolQuestions{}, errors: unknown, serve: jsonEndpoint(a.listToolQuestions),
+		}, {
+			method: "POST", path: "/api/v1/tasks/{id}/questions/{question}", id: "answerToolQuestion", summary: "Answer a question of a tool, once; the answer lists those that still wait",
+			scopes: callers, body: wire.ToolAnswer{}, answer: wire.ToolQuestions{},
+			errors: []errcode.Code{errcode.TaskNotFound, errcode.QuestionNotFound}, serve: jsonEndpoint(a.answerToolQuestion),
 		},
 	}
 }

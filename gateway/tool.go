@@ -49,6 +49,9 @@ func (a *api) withQuarantine(r *http.Request, t wire.Tool, found bool) (wire.Too
 		return t, found, nil
 	}
 	list, err := a.quarantine(r.Context(), r.PathValue("name"))
+	if found { // another owner may offer the name of this tool
+		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Owner != t.Owner })
+	}
 	if err != nil || len(list) == 0 {
 		return t, found, err
 	}
@@ -72,12 +75,9 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, errcode.New(errcode.UnknownTool, "accept %s: no tool of this name is in quarantine", name)
-	}
-	p := list[0]
-	if at := slices.IndexFunc(list, func(p modules.PendingTool) bool { return p.Digest == q.Digest }); at >= 0 {
-		p = list[at] // several owners may offer this name; take the one with this digest
+	p, err := choosePending(list, name, q)
+	if err != nil {
+		return nil, err
 	}
 	p, err = a.pins.AcceptTool(r.Context(), p.Owner, name, q.Digest)
 	if err != nil {
@@ -90,6 +90,25 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	defer cancel()
 	_ = a.waitIdle(ctx) // the definition is accepted even if waiting fails
 	return accepted, nil
+}
+
+// choosePending returns the pending definition that a request accepts. Several owners may offer a
+// name: it is the one with the digest.
+func choosePending(list []modules.PendingTool, name string, q wire.AcceptRequest) (p modules.PendingTool, err error) {
+	if q.Owner != "" {
+		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Owner != q.Owner })
+	}
+	if len(list) == 0 {
+		return p, errcode.New(errcode.UnknownTool, "accept %s: no tool of this name is in quarantine", name)
+	}
+	same := slices.DeleteFunc(slices.Clone(list), func(p modules.PendingTool) bool { return p.Digest != q.Digest })
+	switch len(same) {
+	case 0:
+		return list[0], nil // the store reports that the digest is another one
+	case 1:
+		return same[0], nil
+	}
+	return p, errcode.New(errcode.Conflict, "accept %s: %s and %s offer this definition; name the owner", name, same[0].Owner, same[1].Owner)
 }
 
 // acceptTimeout limits how long acceptTool waits until the accepted tool is

@@ -67,13 +67,13 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	if read, err := c.FindTool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
 		t.Errorf("got %+v, %v", read, err)
 	}
-	if _, err := c.AcceptTool(ctx, "fs__write", strings.Repeat("0", 64)); errcode.CodeOf(err) != errcode.Conflict {
+	if _, err := c.AcceptTool(ctx, "fs__write", client.AcceptRequest{Digest: strings.Repeat("0", 64)}); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("another digest: %v", err)
 	}
-	if _, err := c.AcceptTool(ctx, "fs__read", write.Digest); errcode.CodeOf(err) != errcode.UnknownTool {
+	if _, err := c.AcceptTool(ctx, "fs__read", client.AcceptRequest{Digest: write.Digest}); errcode.CodeOf(err) != errcode.UnknownTool {
 		t.Errorf("a tool that is not in quarantine: %v", err)
 	}
-	accepted, err := c.AcceptTool(ctx, "fs__write", write.Digest)
+	accepted, err := c.AcceptTool(ctx, "fs__write", client.AcceptRequest{Digest: write.Digest})
 	if err != nil || accepted.Name != "fs__write" || accepted.QuarantineEntry.Quarantined {
 		t.Errorf("got %+v, %v", accepted, err)
 	}
@@ -83,6 +83,45 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	}
 	if _, err := c.FindTool(ctx, "fs__write"); errcode.CodeOf(err) != errcode.UnknownTool { // no module registers it here
 		t.Errorf("got %v", err)
+	}
+}
+
+// A definition that another owner copies is not accepted in its place, and is not shown as one of
+// a tool of the first owner.
+func TestQuarantine_SeveralOwners(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	pins := modules.NewPinStore(f.Runtime.OwnerStore())
+	for _, owner := range []string{"copy", "original"} {
+		offer := []modules.ToolPin{{Tool: "forecast", Input: json.RawMessage(`{"type":"object"}`)}, {Tool: "read_file", Input: json.RawMessage(`{"type":"object"}`)}}
+		if _, err := pins.QuarantineTools(t.Context(), modules.OwnerOf(owner), "", offer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Pins: pins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ctx := client.NewLocal(handler), t.Context()
+	if read, err := c.FindTool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
+		t.Errorf("a built-in tool is shown with %+v, %v", read.QuarantineEntry, err)
+	}
+	shown, err := c.FindTool(ctx, "forecast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AcceptTool(ctx, "forecast", client.AcceptRequest{Digest: shown.Digest}); errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(err.Error(), "module:copy and module:original") {
+		t.Errorf("without an owner: %v", err)
+	}
+	if _, err := c.AcceptTool(ctx, "forecast", client.AcceptRequest{Digest: shown.Digest, Owner: "module:none"}); errcode.CodeOf(err) != errcode.UnknownTool {
+		t.Errorf("an owner that offers nothing: %v", err)
+	}
+	if got, err := c.AcceptTool(ctx, "forecast", client.AcceptRequest{Digest: shown.Digest, Owner: "module:original"}); err != nil || got.Owner != "module:original" {
+		t.Errorf("accepted is %+v, %v", got, err)
+	}
+	for owner, want := range map[string]int{"copy": 0, "original": 1} {
+		if p, err := pins.ReadPins(ctx, modules.OwnerOf(owner)); err != nil || len(p.Active) != want {
+			t.Errorf("%s has %d accepted definitions, %v", owner, len(p.Active), err)
+		}
 	}
 }
 

@@ -139,6 +139,34 @@ type ToolError struct {
 	Caller string          `json:"caller,omitempty"` // as in ToolCall
 }
 
+// QuestionAsked records that a tool asks for input during a call. A question that its client
+// repeats is recorded once.
+type QuestionAsked struct {
+	Call     identity.CallID `json:"call"`
+	Tool     string          `json:"tool"`
+	Question string          `json:"question"`         // its name, which is unique in the call
+	ID       string          `json:"id,omitempty"`     // under which it is answered over the HTTP API; "" if its client answers it
+	Kind     tool.InputKind  `json:"kind"`             // elicitation for a person, sampling for a model, or roots
+	Server   string          `json:"server,omitempty"` // the MCP server that asks; "" if it is the tool itself
+	Message  string          `json:"message,omitempty"`
+	Schema   json.RawMessage `json:"schema,omitempty"` // of the answer
+	URL      string          `json:"url,omitempty"`
+	Until    time.Time       `json:"until"`            // when it counts as declined
+	Caller   string          `json:"caller,omitempty"` // as in ToolCall
+}
+
+// QuestionAnswered records the end of a question.
+type QuestionAnswered struct {
+	Call     identity.CallID `json:"call"`
+	Tool     string          `json:"tool"`
+	Question string          `json:"question"`
+	Action   tool.Action     `json:"action"`            // accept, decline or cancel
+	Content  json.RawMessage `json:"content,omitempty"` // what the tool gets
+	By       string          `json:"by,omitempty"`      // the identity.Principal that answered; "" if nobody did
+	Reason   string          `json:"reason,omitempty"`  // why nobody did
+	Caller   string          `json:"caller,omitempty"`  // as in ToolCall
+}
+
 // StateTransition records a change of the workflow state of an agent, or of an
 // external caller in its role.
 type StateTransition struct {
@@ -286,6 +314,8 @@ func (ModelDelta) EventType() EventType        { return "model_delta" }
 func (ToolCall) EventType() EventType          { return "tool_call" }
 func (ToolResult) EventType() EventType        { return "tool_result" }
 func (ToolError) EventType() EventType         { return "tool_error" }
+func (QuestionAsked) EventType() EventType     { return "question_asked" }
+func (QuestionAnswered) EventType() EventType  { return "question_answered" }
 func (StateTransition) EventType() EventType   { return "state_transition" }
 func (UngroundedAnswer) EventType() EventType  { return "ungrounded_answer" }
 func (RoleChanged) EventType() EventType       { return "role_changed" }
@@ -313,6 +343,8 @@ func (ModelDelta) body()        {}
 func (ToolCall) body()          {}
 func (ToolResult) body()        {}
 func (ToolError) body()         {}
+func (QuestionAsked) body()     {}
+func (QuestionAnswered) body()  {}
 func (StateTransition) body()   {}
 func (UngroundedAnswer) body()  {}
 func (RoleChanged) body()       {}
@@ -352,6 +384,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
 	decoder[MailDropped], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
+	decoder[QuestionAsked], decoder[QuestionAnswered],
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
@@ -363,6 +396,7 @@ func EventTypes() []EventType {
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
 		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
+		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(),
 	}
 	slices.Sort(list)
 	return list

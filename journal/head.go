@@ -55,7 +55,7 @@ func (h EventHead) Stream() identity.AgentID { return identity.AgentID(h.text("s
 // Role returns the name of the role that the event is about.
 func (h EventHead) Role() string { return h.text("role") }
 
-// Tool returns the tool of a call, of its outcome, or of a change of a workflow state.
+// Tool returns the tool of a call, of its outcome, of a question, or of a change of a workflow state.
 func (h EventHead) Tool() string {
 	if !h.isOfCall() {
 		return ""
@@ -89,11 +89,11 @@ func (h EventHead) At() time.Time {
 	return at
 }
 
-// isOfCall reports whether the event is a call, its outcome, or the change of a workflow
-// state.
+// isOfCall reports whether the event is a call, its outcome, a question of its tool, or the change
+// of a workflow state.
 func (h EventHead) isOfCall() bool {
 	return h.IsType(ToolCall{}.EventType()) || h.IsType(ToolResult{}.EventType()) || h.IsType(ToolError{}.EventType()) ||
-		h.IsType(StateTransition{}.EventType())
+		h.IsType(StateTransition{}.EventType()) || h.IsType(QuestionAsked{}.EventType()) || h.IsType(QuestionAnswered{}.EventType())
 }
 
 // EventFilter reports whether an event is wanted.

@@ -17,6 +17,7 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/tool"
 )
 
 func Example() {
@@ -62,6 +63,8 @@ var bodies = []struct {
 	{journal.TaskDenied{Caller: "user:ann@r", Role: "r", Requested: []string{"g"}, Defaults: []string{"d"}, State: "s", Decision: journal.Denied, Code: errcode.Conflict, Reason: "why"}, "caller askedRole requestedGroups defaultGroups state decision code reason"},
 	{journal.MailDropped{Count: 3, Delayed: 1}, "count delayed"},
 	{journal.UngroundedAnswer{}, ""},
+	{journal.QuestionAsked{Call: "c", Tool: "t", Question: "q", ID: "i", Kind: tool.PersonInput, Server: "s", Message: "m", Schema: json.RawMessage(`{}`), URL: "u", Until: time.Unix(1, 0).UTC(), Caller: "c"}, "call tool question id kind server message schema url until caller"},
+	{journal.QuestionAnswered{Call: "c", Tool: "t", Question: "q", Action: tool.Accept, Content: json.RawMessage(`{}`), By: "b", Reason: "r", Caller: "c"}, "call tool question action content by reason caller"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6}, "by tokens costNano"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},
@@ -142,7 +145,8 @@ func keys(t *testing.T, text []byte) (list []string) {
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
-		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap")
+		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap " +
+		"question_asked question_answered")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {
@@ -322,6 +326,8 @@ func TestEventHead(t *testing.T) {
 		{journal.ToolResult{Tool: "t", Caller: "user:ann@r", Result: json.RawMessage(`{"decision":"denied"}`)}, "t", "user:ann@r", false},
 		{journal.ToolError{Tool: "t", Caller: "c", Result: json.RawMessage(`1`)}, "t", "c", false},
 		{journal.StateTransition{Tool: "t", Caller: "c"}, "t", "c", false},
+		{journal.QuestionAsked{Tool: "t", Caller: "c"}, "t", "c", false},
+		{journal.QuestionAnswered{Tool: "t", Caller: "c"}, "t", "c", false},
 		{journal.ToolError{Tool: "t", Code: errcode.InsufficientPermissions, Result: json.RawMessage(`1`)}, "t", "", true},
 		{journal.TaskDenied{Caller: "user:ann@r", Decision: journal.Denied}, "", "user:ann@r", true},
 		{journal.TaskStarted{Caller: "user:ann@r"}, "", "", false},

@@ -53,14 +53,15 @@ func toolsPerGroup(groups []toolgroups.GroupInfo) map[string]int {
 type loadCollector struct {
 	m    *Metrics
 	load func() Load
-	why  func() []string // may be nil
+	why  func() []string        // may be nil
+	up   func() map[string]bool // may be nil
 
-	agents, tasks, messages, commits, disk, recorded, unready *prometheus.Desc
+	agents, tasks, messages, commits, disk, recorded, unready, services *prometheus.Desc
 }
 
-// newLoadCollector returns a collector that calls c.Load and c.Unready at each scrape.
+// newLoadCollector returns a collector that calls the functions of c at each scrape.
 func newLoadCollector(m *Metrics, c Config) *loadCollector {
-	return &loadCollector{m, c.Load, c.Unready,
+	return &loadCollector{m, c.Load, c.Unready, c.Services,
 		prometheus.NewDesc("rolecall_agents",
 			"Agents now: starting, thinking or calling in a turn, or waiting for a message. Waiting counts only agents that were in a turn of this process before.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_tasks", "Tasks now: running, or waiting for a delayed message, in this process; or paused until the operator retries them, at most 1,000 of these.", []string{"status"}, nil),
@@ -71,6 +72,8 @@ func newLoadCollector(m *Metrics, c Config) *loadCollector {
 			"Space of the disk of the data directory now: free, and reserve, below which no new work begins. Absent if the system does not report it.", []string{"kind"}, nil),
 		prometheus.NewDesc("rolecall_recorded_bytes", "Bytes that the organization has recorded: events, artifacts and recordings.", nil, nil),
 		prometheus.NewDesc("rolecall_not_ready", "1 for each reason of /readyz why the process should not be sent work now, by its code.", []string{"reason"}, nil),
+		prometheus.NewDesc("rolecall_tool_service_up",
+			"1 for each tool service that is there now, 0 for one that is not: it is connected to the broker in this process, or announces itself. Absent for services of other brokers.", []string{"service"}, nil),
 	}
 }
 
@@ -83,6 +86,7 @@ func (l *loadCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- l.disk
 	to <- l.recorded
 	to <- l.unready
+	to <- l.services
 }
 
 // Collect implements prometheus.Collector.
@@ -105,6 +109,11 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	if l.why != nil {
 		for _, reason := range l.why() {
 			to <- gauge(l.unready, 1, reason)
+		}
+	}
+	if l.up != nil {
+		for service, up := range l.up() {
+			to <- gauge(l.services, map[bool]int{true: 1}[up], service)
 		}
 	}
 	if now.DiskReserve > 0 {

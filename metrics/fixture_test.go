@@ -132,7 +132,7 @@ func newFixture(t testing.TB, load metrics.Load) *fixture {
 	t.Helper()
 	f := &fixture{Registry: prometheus.NewPedanticRegistry(), groups: toolgroups.NewManager(toolgroups.ReservedIDs()...)}
 	var err error
-	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }, Unready: func() []string { return []string{"storage_low"} }}); err != nil {
+	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }, Unready: func() []string { return []string{"storage_low"} }, Services: func() map[string]bool { return map[string]bool{"joke": true, "weather": false} }}); err != nil {
 		t.Fatal(err)
 	}
 	f.register(t, "door", newTool(t, "open", tool.Options{State: "open", States: []string{"shut"}}),

@@ -35,6 +35,10 @@ type Config struct {
 	// Unready returns why the process is not ready, as codes of /readyz; nil for none. It is
 	// called at each scrape.
 	Unready func() []string
+
+	// Services returns the tool services whose state is known, and whether each one is there now;
+	// nil for none. It is called at each scrape.
+	Services func() map[string]bool
 }
 
 // Load is the current load of the process, which events do not show.

@@ -177,7 +177,7 @@ func TestObserve_TracksAgentsAndMailboxes(t *testing.T) {
 	f := newFixture(t, metrics.Load{RunningTasks: 3, WaitingTasks: 2, PausedTasks: 4, Thinking: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
 	want := func(when string, waiting, unread int) {
 		t.Helper()
-		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes", "rolecall_not_ready")
+		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes", "rolecall_not_ready", "rolecall_tool_service_up")
 		text := fmt.Sprintf(`rolecall_agents{status="calling"} 0
 rolecall_agents{status="starting"} 0
 rolecall_agents{status="thinking"} 1
@@ -192,6 +192,8 @@ rolecall_recorded_bytes{} 3
 rolecall_tasks{status="paused"} 4
 rolecall_tasks{status="running"} 3
 rolecall_tasks{status="waiting"} 2
+rolecall_tool_service_up{service="joke"} 1
+rolecall_tool_service_up{service="weather"} 0
 `, waiting, unread)
 		if diff := cmp.Diff(text, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)

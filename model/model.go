@@ -88,6 +88,7 @@ type Request struct {
 	Tools    []string        // names of the visible tools, in order; read-only
 	ToolJSON []byte          // the same tools as tool.MarshalTools writes them; read-only
 	NoCalls  bool            // the tools are sent, as in other requests of the conversation, but none may be called
+	NoImages bool            // the model sees no images: it is sent their descriptions only
 	Compact  *ContextSummary // set to send earlier items as a summary
 
 	// Image returns the image that a message or result names as an artifact, if

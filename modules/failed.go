@@ -2,14 +2,21 @@ package modules
 
 import "slices"
 
-// FailedModules returns the names of the loaded modules whose last attempt to provision them
-// failed, sorted. Their tools are known from an earlier start, and unavailable.
+// HealthChecker is a Module that knows whether what it needs can be reached now. CheckHealth returns
+// at once, and is called at any time while the module is in service.
+type HealthChecker interface {
+	CheckHealth() error
+}
+
+// FailedModules returns the names of the loaded modules that cannot work now, sorted: their last
+// provisioning failed, or CheckHealth returns an error. Their tools are known, and unavailable.
 func (l *Loader) FailedModules() (names []string) {
 	l.mu.Lock()
 	loaded := slices.Clone(l.loaded)
 	l.mu.Unlock()
 	for _, i := range loaded {
-		if i.isLazy() && i.lazy.failed() {
+		checker, ok := i.module.(HealthChecker)
+		if i.isLazy() && i.lazy.failed() || ok && checker.CheckHealth() != nil {
 			names = append(names, i.name)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+
+	"github.com/rolecall/rolecall/tool"
 )
 
 // ToolPin is the definition of one tool as an external server offers it. It is what an
@@ -18,16 +20,21 @@ type ToolPin struct {
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"inputSchema,omitempty"`
 	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Listing     tool.Listing    `json:"listing,omitzero"` // what clients of MCP are told besides
 }
 
 // Digest returns the SHA-256 of the whole definition, as 64 hex digits. It does not
 // depend on the order of keys and the white space of JSON; invalid JSON counts byte by
-// byte. The description counts only if Kind is "".
+// byte. The description counts only if Kind is "", and Listing only if it says something.
 func (p ToolPin) Digest() string {
 	if p.Kind != "" {
 		p.Description = ""
 	}
-	text, _ := json.Marshal([]any{"pin 1", p.Tool, p.Kind, p.Description, canonical(p.Input), canonical(p.Annotations)}) // strings always marshal
+	parts := []string{"pin 1", p.Tool, p.Kind, p.Description, canonical(p.Input), canonical(p.Annotations)}
+	if l := p.Listing; !l.IsZero() {
+		parts = append(parts, l.Title, canonical(l.Output), canonical(l.Icons), canonical(l.Meta))
+	}
+	text, _ := json.Marshal(parts) // strings always marshal
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -136,6 +137,10 @@ func TestPin_Digest(t *testing.T) {
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":9007199254740993}`)},
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":9007199254740992}`)},
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":`)},
+		{Tool: "a", Description: "d", Input: pin.Input, Listing: tool.Listing{Title: "t"}},
+		{Tool: "a", Description: "d", Input: pin.Input, Listing: tool.Listing{Output: pin.Input}},
+		{Tool: "a", Description: "d", Input: pin.Input, Listing: tool.Listing{Icons: pin.Input}},
+		{Tool: "a", Description: "d", Input: pin.Input, Listing: tool.Listing{Meta: pin.Input}},
 	} {
 		if before, ok := seen[other.Digest()]; ok != (i == 8) {
 			t.Errorf("%d has the digest of %d", i, before)

@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
@@ -69,4 +71,17 @@ func contentArtifact(name string, c tool.Content) builtin.Artifact {
 		Name string `json:"name,omitempty"`
 	}{name, c.URI, c.Name})
 	return builtin.Artifact{Type: c.MIMEType, Meta: meta, Data: c.Data}
+}
+
+// storedFirst returns a result whose stored contents come before the texts, so that a result that
+// is cut keeps their references.
+func storedFirst(r tool.Result) tool.Result {
+	if r.Text != "" {
+		r.Content = append(slices.Clone(r.Content), tool.Content{Type: tool.TextContent, Text: r.Text})
+		r.Text = ""
+	}
+	r.Content = slices.SortedStableFunc(slices.Values(r.Content), func(a, b tool.Content) int {
+		return cmp.Compare(min(len(b.Ref), 1), min(len(a.Ref), 1))
+	})
+	return r
 }

@@ -43,6 +43,9 @@ import (
 // not changed the workflow state. It is never run again, whatever its effect
 // class.
 //
+// What the tool asks (tool.Ask) is answered by the tool.InputSource of ctx. Questions and answers
+// are on record.
+//
 // An error means that the call was not started, or that the store has stopped
 // and the outcome is unknown. Errors: Unauthenticated if by is not a caller,
 // StorageLow, QuotaExceeded if the caller has recorded all it may, ToolUnavailable while the runtime closes, and those of ctx.
@@ -63,11 +66,29 @@ func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name s
 	}
 	ec := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role}), hold: diskHold{guard: rt.disk}}
 	defer ec.hold.end()
-	a, err := ec.call(ctx, gate.CallRequest{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: sanitizeToolName(name), Args: args}})
+	ctx = rt.withLoggedInput(ctx, tool.InputOf(ctx), by.String(), ec.event)
+	a, err := ec.call(ctx, gate.CallRequest{Call: tool.Call{ID: callID(ctx), Name: sanitizeToolName(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
 		err = closingError()
 	}
 	return a, err
+}
+
+// resumedCallKey is the context key for the id of WithResumedCall.
+type resumedCallKey struct{}
+
+// WithResumedCall returns a context for a call that goes on with one that ended with a question
+// (errcode.InputRequired). The call has its id. It passes the gate like any other.
+func WithResumedCall(ctx context.Context, id identity.CallID) context.Context {
+	return context.WithValue(ctx, resumedCallKey{}, id)
+}
+
+// callID returns the id of WithResumedCall, or a new one.
+func callID(ctx context.Context) identity.CallID {
+	if id, ok := ctx.Value(resumedCallKey{}).(identity.CallID); ok {
+		return id
+	}
+	return identity.CallID(identity.NewID())
 }
 
 func closingError() error {

@@ -68,6 +68,9 @@ func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.
 	if err != nil || !m.language || len(result) <= most || chat.IsImage(result) {
 		return result, r.holdResult(c, result)
 	}
+	if len(c.Result.Content) > 0 {
+		result = normalizeJSON(storedFirst(c.Result).JSON())
+	}
 	document, next := cutResult(result, min(maxPreview, most/2))
 	f := r.a.rt.storeLarge(b, c, result, next, &r.a.hold)
 	f.Note = f.hint(c.Subject.AuthorizeTool("get_artifact").Allowed(), most)

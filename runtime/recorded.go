@@ -112,6 +112,10 @@ func (r *recordedBytes) ownerOf(e journal.Event) owner {
 		return owner{caller: b.Caller}
 	case journal.ToolError:
 		return owner{caller: b.Caller}
+	case journal.QuestionAsked:
+		return owner{caller: b.Caller}
+	case journal.QuestionAnswered:
+		return owner{caller: b.Caller}
 	case journal.StateTransition:
 		return owner{caller: b.Caller}
 	case journal.TaskDenied:

@@ -82,7 +82,11 @@ type Config struct {
 	Console io.Writer        // output of console_print; nil discards it
 	Log     *slog.Logger     // nil discards the log
 	Now     func() time.Time // current time; nil means time.Now
-	Fatal   func(error)      // called once if the store has stopped, after all work was cancelled; nil logs the error
+
+	// QuestionTimeout is how long a question of a tool waits for the person who started the
+	// task. After that it counts as declined. 0 is 5 minutes.
+	QuestionTimeout time.Duration
+	Fatal           func(error) // called once if the store has stopped, after all work was cancelled; nil logs the error
 
 	// Observe is called with each event of a commit, in order, before anything
 	// acts on the event. It is called by many goroutines and must be fast. It
@@ -107,7 +111,8 @@ type Runtime struct {
 	recorded   *recordedBytes
 	mail       *waitingMail
 	disk       *diskGuard
-	deltas     deltaHub // live output for WatchTask
+	deltas     deltaHub      // live output for WatchTask
+	questions  openQuestions // of the tools of tasks
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
@@ -192,6 +197,9 @@ func (c *Config) complete() error {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.QuestionTimeout == 0 {
+		c.QuestionTimeout = questionTimeout
 	}
 	if c.Now == nil {
 		c.Now = time.Now

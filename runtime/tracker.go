@@ -39,6 +39,7 @@ type taskRun struct {
 	record      *org.Task        // as stored; nil if it must be read from the store
 	spent       taskUsage        // by the task's models
 	turns       int              // that its agents have ended
+	asked       int              // questions of its tools
 	refs        int              // active agents, deliveries in progress, and who records the end
 	delayed     []delayedMessage // sorted by byDelivery
 	scheduled   map[uint64]bool  // the sequence numbers of delayed

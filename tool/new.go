@@ -18,11 +18,14 @@ import (
 // Options are the optional settings of New. The zero Options, or nil, make a Mutating tool that
 // is available in every workflow state.
 type Options struct {
-	Effect Effect
+	Effect  Effect
+	Listing Listing // what clients of MCP are told besides
+
 	State  string          // the workflow state after a success; "" keeps the state
 	States []string        // the workflow states that offer the tool; nil: all, empty: none
 	Input  json.RawMessage // the input schema, instead of the one inferred from In
 	Shown  json.RawMessage // the schema that models read; nil: the input schema
+	Asks   Asks            // what the tool may ask during a call
 
 	Catalog Catalog // of a tool that lists or reads resources; nil: none
 }
@@ -41,7 +44,8 @@ type Options struct {
 // the error's text. An error after ctx has ended is returned by Call instead.
 //
 // fn may be called concurrently. Current returns the Call it serves. New returns an error for
-// an invalid name (CheckName) and for a type or schema that cannot describe arguments.
+// an invalid name (CheckName), for a type or schema that cannot describe arguments, and for an
+// invalid Listing.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Tool, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -51,6 +55,9 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	}
 	if opts == nil {
 		opts = new(Options)
+	}
+	if err := opts.Listing.check(); err != nil {
+		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
 	input, schema, err := compileInput(reflect.TypeFor[In](), opts.Input)
 	if err != nil {
@@ -67,9 +74,11 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 		Input:       slices.Clone(input),
 		Shown:       slices.Clone(opts.Shown),
 		Effect:      opts.Effect,
+		Listing:     opts.Listing.clone(),
 		State:       opts.State,
 		States:      slices.Clone(opts.States),
 		Catalog:     opts.Catalog,
+		Asks:        opts.Asks,
 	}
 }
 

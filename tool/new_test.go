@@ -64,9 +64,11 @@ func TestNew_Definition(t *testing.T) {
 	input := json.RawMessage(`{"type":"object","properties":{"a":{}}}`)
 	nothing := func(context.Context, struct{}) (string, error) { return "", nil }
 	t.Run("copies options", func(t *testing.T) {
-		tl := mustNew(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, State: "done", States: states, Input: input}))
+		listing := tool.Listing{Title: "N", Output: json.RawMessage(`{"type":"object"}`), Icons: json.RawMessage(`[]`), Meta: json.RawMessage(`{"a":1}`)}
+		tl := mustNew(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, State: "done", States: states, Input: input, Listing: listing}))
 		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(string(input)), Effect: tool.Idempotent, State: "done", States: []string{"draft"}}
-		states[0], input[0] = "changed", 'x'
+		want.Listing = tool.Listing{Title: "N", Output: json.RawMessage(`{"type":"object"}`), Icons: json.RawMessage(`[]`), Meta: json.RawMessage(`{"a":1}`)}
+		states[0], input[0], listing.Output[0], listing.Icons[0], listing.Meta[0] = "changed", 'x', 'x', 'x', 'x'
 		if diff := cmp.Diff(tl.Definition(), want); diff != "" {
 			t.Errorf("definition (-got +want):\n%s", diff)
 		}
@@ -114,6 +116,10 @@ func TestNew_Rejects(t *testing.T) {
 		{"empty schema", func() (tool.Tool, error) {
 			return tool.New("n", "", accept[struct{}], &tool.Options{Input: json.RawMessage(``)})
 		}, `tool "n": input schema: not an object`},
+		{"output schema of lists", withListing(tool.Listing{Output: json.RawMessage(`{"type":"array"}`)}), `tool "n": the output schema must be a JSON object with the type object`},
+		{"invalid output schema", withListing(tool.Listing{Output: json.RawMessage(`{"type":"object","required":1}`)}), `tool "n": the output schema: `},
+		{"icons that are no list", withListing(tool.Listing{Icons: json.RawMessage(`{}`)}), `tool "n": the icons must be a JSON array`},
+		{"_meta that is no object", withListing(tool.Listing{Meta: json.RawMessage(`[]`)}), `tool "n": _meta must be a JSON object`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,6 +129,11 @@ func TestNew_Rejects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withListing makes a tool with a listing.
+func withListing(l tool.Listing) func() (tool.Tool, error) {
+	return func() (tool.Tool, error) { return tool.New("n", "", accept[struct{}], &tool.Options{Listing: l}) }
 }
 
 func accept[In any](context.Context, In) (string, error) { return "", nil }

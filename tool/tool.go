@@ -34,6 +34,8 @@
 // Options.States are the states in which the tool is available. Options.Input replaces the
 // inferred schema. Options.Shown is a shorter schema for models.
 //
+// Options.Asks lets the tool ask a person during a call (Ask).
+//
 // # Results and errors
 //
 // A result may have pictures, sounds and resources besides its text (see Content):
@@ -109,6 +111,8 @@ type Definition struct {
 	State       string          `json:"state,omitempty"`            // the workflow state after a success; "" keeps the state
 	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
 	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none
+	Asks        Asks            `json:"-"`                          // what the tool may ask during a call (Ask)
+	Listing     Listing         `json:"-"`                          // what clients of MCP are told besides
 	Declared    Declared        `json:"-"`                          // set for tools that a configuration declares
 	Catalog     Catalog         `json:"-"`                          // set for tools that list or read resources
 }

@@ -172,9 +172,9 @@ func (c *Client) ListQuarantine(ctx context.Context) iter.Seq2[QuarantinedTool, 
 	return listAll[QuarantinedTool](ctx, c, apiPath("quarantine"), nil)
 }
 
-// AcceptTool accepts the pending definition of a tool with this digest.
-func (c *Client) AcceptTool(ctx context.Context, name, digest string) (QuarantinedTool, error) {
-	return doJSON[QuarantinedTool](ctx, c, request{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: wire.AcceptRequest{Digest: digest}})
+// AcceptTool accepts the pending definition of a tool with the digest of q.
+func (c *Client) AcceptTool(ctx context.Context, name string, q AcceptRequest) (QuarantinedTool, error) {
+	return doJSON[QuarantinedTool](ctx, c, request{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: q})
 }
 
 // CheckAccess reports whether the gate would allow a call of q.Tool by q.Role or
@@ -292,6 +292,16 @@ func (c *Client) RetryTask(ctx context.Context, id string, more Budget) (Task, e
 // CancelTask cancels a task. A task that has ended is returned unchanged.
 func (c *Client) CancelTask(ctx context.Context, id, reason string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})
+}
+
+// ListToolQuestions returns the questions of the tools of a task that wait for an answer.
+func (c *Client) ListToolQuestions(ctx context.Context, task string) (ToolQuestions, error) {
+	return doJSON[ToolQuestions](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", task, "questions")})
+}
+
+// AnswerToolQuestion answers a question of a tool, and returns those of the task that still wait.
+func (c *Client) AnswerToolQuestion(ctx context.Context, task, question string, a ToolAnswer) (ToolQuestions, error) {
+	return doJSON[ToolQuestions](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", task, "questions", question), body: a})
 }
 
 // TaskEvents yields the public events of a task after an event number, until its

@@ -7,6 +7,7 @@ type (
 	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
 	TasksRequest   = wire.TasksRequest   // what bounds the tasks of callers in a role
 	CallRequest    = wire.CallRequest    // a call of a tool in a role
+	AcceptRequest  = wire.AcceptRequest  // names the pending definition that is accepted
 	MessageRequest = wire.MessageRequest // a message to an agent
 	TaskRequest    = wire.TaskRequest    // a task to start
 	AgentRequest   = wire.AgentRequest   // a question to an agent in a role
@@ -14,6 +15,7 @@ type (
 	ResultSpec     = wire.ResultSpec     // what the result of a task must be
 	Budget         = wire.Budget         // an amount of model usage
 	Question       = wire.Question       // asks whether the gate would allow a call
+	ToolAnswer     = wire.ToolAnswer     // the answer to a question of a tool
 )
 
 // Results.
@@ -37,6 +39,8 @@ type (
 	Task            = wire.Task            // a task
 	AgentAnswer     = wire.AgentAnswer     // the answer to an AgentRequest
 	TaskLimits      = wire.TaskLimits      // the limits of a task
+	ToolQuestion    = wire.ToolQuestion    // a question of a tool that waits for an answer
+	ToolQuestions   = wire.ToolQuestions   // the questions of a task that wait for an answer
 	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record
 	SweepResult     = wire.SweepResult     // the contents that a sweep deleted
@@ -44,6 +48,11 @@ type (
 	UsageRow        = wire.UsageRow        // a row of a UsageReport
 	UsageTotal      = wire.UsageTotal      // a sum of calls, tokens and costs
 	ConfigItem      = wire.ConfigItem      // a configuration item that the operator has applied
+	MCPServer       = wire.MCPServer       // an MCP server with OAuth
+	MCPLogin        = wire.MCPLogin        // a login at an MCP server
+	MCPLoginRequest = wire.MCPLoginRequest // the beginning of a login
+	MCPLoginOffer   = wire.MCPLoginOffer   // what a person needs to log in
+	MCPLoginAnswer  = wire.MCPLoginAnswer  // what the issuer has answered
 	Token           = wire.Token           // a token of the configuration
 	Health          = wire.Health          // the process's answer to a health check
 )

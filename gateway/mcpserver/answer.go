@@ -32,8 +32,12 @@ const (
 type outcome struct {
 	result *tool.Result // a success, or a failure for the model to read
 	rows   bool         // the tool's result may be an array of rows
+	typed  bool         // the tool has an output schema
 	err    error        // an internal error; the client sees only its code
 	token  error        // the token that the tool requires is missing or not valid
+
+	input    *inputResult   // the call ends with questions, in versions without sessions
+	rejected *jsonrpc.Error // the answers, or the capabilities, of the client are not those that the call needs
 }
 
 // unknownTool returns the error for a tool the caller may not call. It is the
@@ -48,7 +52,7 @@ func newRPCError(code int64, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message}
 }
 
-// rpcError returns the JSON-RPC error for an outcome without a result, or nil. It logs the
+// rpcError returns the JSON-RPC error for an outcome without a result and without questions, or nil. It logs the
 // cause of an internal error.
 func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *jsonrpc.Error {
 	switch {
@@ -59,17 +63,22 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
 	case o.token != nil: // the code and the text of MCP Toolbox
 		return newRPCError(jsonrpc.CodeInvalidRequest, "unauthorized Tool call: Please make sure you specify correct auth headers: "+errcode.Message(o.token))
+	case o.rejected != nil:
+		return o.rejected
+	case o.input != nil:
+		return nil
 	case o.result == nil:
 		return unknownTool(name)
 	}
 	return nil
 }
 
-// structuredObject returns the structured part of a result if it is a JSON
-// object, else nil. Protocol versions before 2026-07-28 allow only objects.
-func structuredObject(r *tool.Result) json.RawMessage {
-	structured := bytes.TrimLeft(r.Structured, " \t\r\n")
-	if len(structured) == 0 || structured[0] != '{' {
+// structured returns the structured part of a result if it is a JSON object, else nil.
+// Protocol versions before 2026-07-28 allow only objects. Clients compare also that of a
+// failure with the output schema, so a failure of a tool with one has only its text.
+func (o outcome) structured() json.RawMessage {
+	structured := bytes.TrimLeft(o.result.Structured, " \t\r\n")
+	if len(structured) == 0 || structured[0] != '{' || o.typed && o.result.IsError {
 		return nil
 	}
 	return structured
@@ -78,7 +87,7 @@ func structuredObject(r *tool.Result) json.RawMessage {
 // sdkResult converts an outcome that has a result to the SDK's type.
 func sdkResult(o outcome) *sdk.CallToolResult {
 	result := &sdk.CallToolResult{Content: sdkContents(o.parts()), IsError: o.result.IsError}
-	if structured := structuredObject(o.result); structured != nil {
+	if structured := o.structured(); structured != nil {
 		result.StructuredContent = structured
 	}
 	return result
@@ -117,7 +126,7 @@ func encodeCallResult(id string, o outcome, resultMeta []byte) []byte {
 		b = appendContent(b, part)
 	}
 	b = append(b, ']')
-	if structured := structuredObject(r); structured != nil {
+	if structured := o.structured(); structured != nil {
 		b = append(append(b, `,"structuredContent":`...), structured...)
 	}
 	if r.IsError {

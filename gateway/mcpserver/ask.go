@@ -155,13 +155,19 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64
 	return s.endedTask(ctx, id)
 }
 
-// endedTask returns the result of a task that has ended.
+// endedTask returns the result of a task that has ended, with the pictures that it names.
 func (s *Server) endedTask(ctx context.Context, id identity.TaskID) outcome {
 	task, err := s.rt.WaitTask(ctx, id) // its end may be in memory and not on disk yet
 	if err != nil {
 		return failedCall(AskName, err)
 	}
-	return taskOutcome(task)
+	o := taskOutcome(task)
+	pictures, err := s.rt.TaskPictures(ctx, task)
+	if err != nil {
+		return failedCall(AskName, err)
+	}
+	o.result.Content = pictures
+	return o
 }
 
 // cancelTask cancels a task, also when ctx has ended.

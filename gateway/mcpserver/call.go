@@ -5,8 +5,11 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -35,7 +38,14 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	if !suspended && !c.secureAllowed(definition) {
 		return outcome{}
 	}
+	ctx, rounds, err := s.withAnswers(ctx, sc, c, definition)
+	if err != nil {
+		return outcome{rejected: newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))}
+	}
 	a, err := s.rt.InvokeTool(c.withCredentials(ctx, definition.Auth), sc.caller, c.name, c.args)
+	if o, ended := rounds.outcomeOf(c.name, a, err); ended {
+		return o
+	}
 	switch {
 	case err != nil:
 		return failedCall(c.name, err)
@@ -46,7 +56,27 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	case lacksToken(a):
 		return outcome{token: a.Err}
 	}
-	return outcome{result: &a.Result, rows: definition.Declared != nil}
+	return outcome{result: &a.Result, rows: definition.Declared != nil, typed: definition.Listing.Output != nil}
+}
+
+// withAnswers returns a context in which a tool that may ask asks the client. rounds is nil in
+// versions with sessions, and for other tools.
+//
+// Errors: those of newRoundInput.
+func (s *Server) withAnswers(ctx context.Context, sc *clientScope, c toolCall, d tool.Definition) (context.Context, *roundInput, error) {
+	switch {
+	case d.Asks == tool.AsksNothing || !s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Allowed(): // all denials look alike
+		return ctx, nil, nil
+	case c.rounds == nil && c.input != nil:
+		return tool.WithInput(ctx, c.input), nil, nil
+	case c.rounds == nil:
+		return ctx, nil, nil
+	}
+	in, err := s.newRoundInput(sc, c, d.Effect, *c.rounds)
+	if err != nil {
+		return ctx, nil, err
+	}
+	return runtime.WithResumedCall(tool.WithInput(ctx, in), in.state.Call), in, nil
 }
 
 // lacksToken reports whether the gate rejected a call because no valid token was sent

@@ -49,7 +49,7 @@ func dropUnusedParams(req sdk.Request) {
 	switch params := req.GetParams().(type) {
 	case *sdk.InitializeParams:
 		if params != nil {
-			*params = sdk.InitializeParams{ProtocolVersion: params.ProtocolVersion}
+			*params = sdk.InitializeParams{ProtocolVersion: params.ProtocolVersion, Capabilities: abilitiesOf(params.Capabilities).capabilities()}
 		}
 	case *sdk.InitializedParams:
 		if params != nil {

@@ -56,4 +56,12 @@ func TestSession_KeepsOnlyVersionOfParams(t *testing.T) {
 	if len(kept) != 1 || kept[0].ProtocolVersion != "2025-11-25" || kept[0].Capabilities != nil || kept[0].ClientInfo != nil || kept[0].Meta != nil {
 		t.Errorf("sessions keep %+v, want one with the version alone", kept)
 	}
+	asked := accept(nil)
+	asked.Capabilities = &sdk.ClientCapabilities{Experimental: map[string]any{"x": "y"}}
+	f.connect(t, "bob@tester", "/mcp", "2025-11-25", asked)
+	for _, p := range slices.Collect(mcpserver.SessionParams(f.server)) {
+		if c := p.Capabilities; c != nil && (c.Experimental != nil || c.Elicitation == nil) {
+			t.Errorf("a session keeps %+v, want what tools may ask for", c)
+		}
+	}
 }

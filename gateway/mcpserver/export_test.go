@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"iter"
+	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -17,4 +19,41 @@ func SessionParams(s *Server) iter.Seq[*sdk.InitializeParams] {
 			}
 		}
 	}
+}
+
+// TestSealer is a sealer.
+type TestSealer struct{ s *sealer }
+
+// NewSealer returns a sealer with a new key.
+func NewSealer(t testing.TB) TestSealer {
+	t.Helper()
+	s, err := newSealer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return TestSealer{s}
+}
+
+// SetNow replaces the clock.
+func (s TestSealer) SetNow(now func() time.Time) { s.s.now = now }
+
+// Seal returns a sealed state that is bound to a text, and opens for so long.
+func (s TestSealer) Seal(t testing.TB, bound string, valid time.Duration) string {
+	t.Helper()
+	text, err := s.s.seal(roundState{Nonce: "n", Expires: s.s.now().Add(valid), Open: map[string]string{"q": "d"}}, []byte(bound))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Open opens a sealed state.
+func (s TestSealer) Open(text, bound string) error {
+	_, err := s.s.open(text, []byte(bound))
+	return err
+}
+
+// Use uses a state of a sender.
+func (s TestSealer) Use(sender, nonce string, valid time.Duration) error {
+	return s.s.use(roundState{Nonce: nonce, Expires: s.s.now().Add(valid)}, sender)
 }

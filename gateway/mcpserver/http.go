@@ -268,6 +268,7 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 		writeError(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was started with text/event-stream accepted; each of its requests must accept it")
 		return
 	}
+	sc.documentsOnly = sc.documentsOnly || session.documentsOnly
 	s.forwardToSDK(s.transports.stateful[transportIndex(session.documentsOnly)], w, r, sc, q)
 }
 
@@ -295,6 +296,9 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	case methodCallTool:
+		if !session.documentsOnly && s.mayAsk(sc, q.name) && abilitiesOfSession(session.sdk).any() {
+			return false // the SDK sends the questions
+		}
 		ctx, done, ok := s.beginCall(r.Context(), session, q.id)
 		if !ok {
 			writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
@@ -338,6 +342,9 @@ func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *client
 // callOf returns the function that runs the tool call of a request.
 func (s *Server) callOf(sc *clientScope, q *request, header http.Header, stateless bool) func(context.Context) outcome {
 	call := toolCall{name: q.name, args: orEmptyObject([]byte(q.args)), secure: []byte(q.secure), hasSecureExt: stateless && q.hasSecureExt, header: header}
+	if stateless {
+		call.rounds = &q.rounds
+	}
 	return func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
 }
 
@@ -347,10 +354,13 @@ func (s *Server) encodeOutcome(o outcome, q *request, sender identity.Principal,
 		switch {
 		case o.token != nil:
 			return http.StatusUnauthorized, encodeError(q.id, e)
-		case stateless && e.Code == jsonrpc.CodeInvalidParams:
+		case stateless && (e.Code == jsonrpc.CodeInvalidParams || e.Code == sdk.CodeMissingRequiredClientCapabilities):
 			return http.StatusBadRequest, encodeError(q.id, e)
 		}
 		return http.StatusOK, encodeError(q.id, e)
+	}
+	if o.input != nil {
+		return http.StatusOK, append(append(append(responsePrefix(q.id, 0), `,"result":`...), o.input.encode(s.info)...), '}')
 	}
 	return http.StatusOK, encodeCallResult(q.id, o, cond(stateless, s.resultMeta, nil))
 }

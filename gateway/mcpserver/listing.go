@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -104,14 +105,35 @@ func describeTool(d tool.Definition) *sdk.Tool {
 	if d.Declared != nil {
 		schema = d.Declared.ClientSchema()
 	}
-	return &sdk.Tool{
-		Name: d.Name, Description: d.Description, InputSchema: withoutHeaderKeyword(schema), Meta: authMeta(d.Auth),
+	described := &sdk.Tool{
+		Name: d.Name, Description: d.Description, InputSchema: withoutHeaderKeyword(schema), Title: d.Listing.Title, Meta: metaOf(d),
 		Annotations: &sdk.ToolAnnotations{
 			ReadOnlyHint:    d.Effect == tool.ReadOnly,
 			IdempotentHint:  d.Effect == tool.ReadOnly || d.Effect == tool.Idempotent,
 			DestructiveHint: &mutates,
 		},
 	}
+	if json.Valid(d.Listing.Output) { // a Tool that New did not make may have anything
+		described.OutputSchema = d.Listing.Output
+	}
+	_ = json.Unmarshal(d.Listing.Icons, &described.Icons) // without icons, or what are none, it lists none
+	return described
+}
+
+// ownMeta are the prefixes of keys of _meta that only this server sets: clients act on them.
+var ownMeta = []string{"toolbox/", "com.google.cloud/", "io.modelcontextprotocol/"}
+
+// metaOf returns the _meta of a tool: what its Listing says, and its auth services.
+func metaOf(d tool.Definition) sdk.Meta {
+	var meta sdk.Meta
+	if json.Unmarshal(d.Listing.Meta, &meta) != nil || len(meta) == 0 { // the Listing says nothing, or no object
+		return authMeta(d.Auth)
+	}
+	maps.DeleteFunc(meta, func(key string, _ any) bool {
+		return slices.ContainsFunc(ownMeta, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	})
+	maps.Copy(meta, authMeta(d.Auth))
+	return meta
 }
 
 // headerKeyword is a schema keyword that asks clients to repeat an argument in

@@ -57,6 +57,8 @@ type Config struct {
 	WatchInterval time.Duration // between two looks at resources to which clients have subscribed; 2 seconds by default
 	RootsTimeout  time.Duration // in which a client must answer roots/list; 5 seconds by default
 
+	QuestionTimeout time.Duration // in which the client must answer what a tool asks; 5 minutes by default
+
 	// Streaming returns the context for an answer without a time limit. It must
 	// end with the request's context and when the listener shuts down. Nil uses
 	// the request's context.
@@ -82,6 +84,7 @@ type Server struct {
 	transports transports
 	ids        idEncoder
 	limiter    *ConcurrencyLimiter
+	sealer     *sealer // of what clients without a session bring back
 
 	mu        sync.Mutex // guards the fields below; not held during I/O
 	endpoints map[endpointKey]*endpoint
@@ -100,8 +103,8 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcpserver: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0:
-		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout and WatchInterval must not be negative")
+	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0:
+		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval and QuestionTimeout must not be negative")
 	}
 	config.complete()
 	s := &Server{
@@ -113,6 +116,9 @@ func New(config Config) (*Server, error) {
 	s.resultMeta = encodeResultMeta(s.info)
 	var err error
 	if s.askSchema, err = argschema.Compile(json.RawMessage(askInput)); err != nil {
+		return nil, err
+	}
+	if s.sealer, err = newSealer(); err != nil {
 		return nil, err
 	}
 	s.lifetime, s.stop = context.WithCancel(context.Background())
@@ -133,6 +139,9 @@ func (config *Config) complete() {
 	}
 	if config.RootsTimeout == 0 {
 		config.RootsTimeout = rootsTimeout
+	}
+	if config.QuestionTimeout == 0 {
+		config.QuestionTimeout = questionTimeout
 	}
 	if config.Sessions == 0 {
 		config.Sessions = 64

@@ -77,7 +77,11 @@ func (s *Server) getPrompt(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	if i < 0 {
 		return s.getByTool(ctx, sc, req)
 	}
-	messages, err := list[i].Messages(req.Params.Arguments)
+	arguments, questions := s.promptInput(list[i], req)
+	if questions != nil {
+		return encodedResult{&sdk.GetPromptResult{}, questions.encode(s.info)}, nil
+	}
+	messages, err := list[i].Messages(arguments)
 	if err != nil {
 		return nil, newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))
 	}

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -55,6 +56,8 @@ type request struct {
 	token    string // the progress token, JSON; "" if absent
 	version  string // the protocol version in _meta; "" if absent
 	cancelID string // the id of the request to cancel
+
+	rounds roundParams // answers to questions of the call
 
 	secure       string // secure arguments, JSON; "" if absent
 	hasSecureExt bool   // the client declares secureExtension
@@ -179,8 +182,8 @@ func (q *request) readListParam(name string, value gjson.Result) {
 	}
 }
 
-// readCallParam reads a parameter of tools/call. No call asks the client for input,
-// so answers to such questions are checked and not used.
+// readCallParam reads a parameter of tools/call. Answers to questions are used in versions without
+// sessions only.
 func (q *request) readCallParam(name string, value gjson.Result) {
 	switch name {
 	case "name":
@@ -195,16 +198,19 @@ func (q *request) readCallParam(name string, value gjson.Result) {
 		if !value.IsObject() {
 			q.reject("inputResponses must be an object")
 		}
-		value.ForEach(func(_, response gjson.Result) bool {
+		q.rounds.responses = map[string]json.RawMessage{}
+		value.ForEach(func(name, response gjson.Result) bool {
 			if !response.IsObject() {
 				q.reject("each of inputResponses must be an object")
 			}
+			q.rounds.responses[name.Str] = json.RawMessage(response.Raw)
 			return true
 		})
 	case "requestState":
 		if value.Type != gjson.String {
 			q.reject("requestState must be a string")
 		}
+		q.rounds.state = value.Str
 	}
 }
 
@@ -227,6 +233,7 @@ func (q *request) readMeta(meta gjson.Result) {
 		case sdk.MetaKeyClientCapabilities:
 			capabilities = true
 			q.simple = q.simple && value.IsObject()
+			q.rounds.abilities = readAbilities(value)
 			q.hasSecureExt = value.Get("extensions." + gjson.Escape(secureExtension)).IsObject()
 		case sdk.MetaKeyClientInfo:
 			q.simple = q.simple && isClientInfo(value)
@@ -234,6 +241,16 @@ func (q *request) readMeta(meta gjson.Result) {
 		return true
 	})
 	q.simple = q.simple && (q.version < statelessVersion || capabilities)
+}
+
+// readAbilities reads the capabilities of a client.
+func readAbilities(capabilities gjson.Result) abilities {
+	a := abilities{model: capabilities.Get("sampling").IsObject(), roots: capabilities.Get("roots").IsObject()}
+	if e := capabilities.Get("elicitation"); e.IsObject() {
+		a.url = e.Get("url").IsObject()
+		a.person = e.Get("form").IsObject() || !a.url
+	}
+	return a
 }
 
 // isClientInfo reports whether the texts of clientInfo are texts.

@@ -120,6 +120,7 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	if req.Extra != nil {
 		call.header = req.Extra.Header
 	}
+	s.addInput(sc, &call, req)
 	run := func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
 	token := req.Params.GetProgressToken()
 	var o outcome
@@ -131,7 +132,23 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	if e := s.rpcError(o, req.Params.Name, sc.sender); e != nil {
 		return nil, e
 	}
+	if o.input != nil {
+		return encodedResult{&sdk.CallToolResult{}, o.input.encode(s.info)}, nil
+	}
 	return completed(sdkResult(o), req.ProtocolVersion()), nil
+}
+
+// addInput sets how a call asks its client. Clients that accept only documents cannot be asked.
+func (s *Server) addInput(sc *clientScope, call *toolCall, req *sdk.CallToolRequest) {
+	switch {
+	case req.ProtocolVersion() >= statelessVersion:
+		call.rounds = &roundParams{abilities: abilitiesOf(req.ClientCapabilities()), state: req.Params.RequestState, responses: map[string]json.RawMessage{}}
+		for name, response := range req.Params.InputResponses {
+			call.rounds.responses[name] = marshal(response)
+		}
+	case !sc.documentsOnly && abilitiesOfSession(req.Session).any():
+		call.input = &sessionInput{req.Session, sc.sender.String(), s.config.QuestionTimeout}
+	}
 }
 
 // encodedResult is a result that has been encoded already.

@@ -30,6 +30,9 @@ type toolCall struct {
 	secure       json.RawMessage // secure arguments; empty if there are none
 	hasSecureExt bool            // the client declares secureExtension
 	header       http.Header     // of the request; nil on stdio
+
+	rounds *roundParams     // answers to questions, in versions without sessions; nil otherwise
+	input  tool.InputSource // what the call asks, in a session; nil if nobody can be asked
 }
 
 // secureAllowed reports whether the tool exists for this client.

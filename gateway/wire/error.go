@@ -43,6 +43,7 @@ var statuses = map[errcode.Code]int{
 	errcode.Unauthenticated: http.StatusUnauthorized,
 
 	errcode.InsufficientPermissions: http.StatusForbidden,
+	errcode.AuthorizationRequired:   http.StatusForbidden,
 	errcode.ApprovalRequired:        http.StatusForbidden,
 	errcode.ApprovalDenied:          http.StatusForbidden,
 	errcode.NotChildAgent:           http.StatusForbidden,
@@ -63,6 +64,7 @@ var statuses = map[errcode.Code]int{
 	errcode.AgentNotFound:    http.StatusNotFound,
 	errcode.TaskNotFound:     http.StatusNotFound,
 	errcode.ArtifactNotFound: http.StatusNotFound,
+	errcode.QuestionNotFound: http.StatusNotFound,
 	errcode.GroupNotFound:    http.StatusNotFound,
 	errcode.FileNotFound:     http.StatusNotFound,
 	errcode.UnknownRecipient: http.StatusNotFound,
@@ -88,6 +90,8 @@ var statuses = map[errcode.Code]int{
 
 	errcode.ToolExecutionFailed: http.StatusUnprocessableEntity,
 	errcode.ToolInterrupted:     http.StatusUnprocessableEntity,
+	errcode.InputUnavailable:    http.StatusUnprocessableEntity,
+	errcode.InputRequired:       http.StatusUnprocessableEntity,
 	errcode.ResultTooLarge:      http.StatusUnprocessableEntity,
 	errcode.NotSerializable:     http.StatusUnprocessableEntity,
 	errcode.TaskStalled:         http.StatusUnprocessableEntity,

@@ -13,7 +13,7 @@ const (
 	UnreadyStopping   = "stopping"      // the process shuts down
 	UnreadyStore      = "store_failed"  // the store cannot be read
 	UnreadyStorageLow = "storage_low"   // the disk, or what may be recorded, is used up
-	UnreadyModule     = "module_failed" // the last start of a module, such as an MCP server, failed
+	UnreadyModule     = "module_failed" // the last start of a module, such as an MCP server, failed, or its broker cannot be reached
 	UnreadyKey        = "key_missing"   // a model of the organization or of a role has no API key
 )
 

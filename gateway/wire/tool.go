@@ -44,7 +44,8 @@ type QuarantinedTool struct {
 
 // AcceptRequest names the definition that the operator has reviewed.
 type AcceptRequest struct {
-	Digest string `json:"digest"` // of the pending definition
+	Digest string                `json:"digest"`          // of the pending definition
+	Owner  toolgroups.GroupOwner `json:"owner,omitempty"` // of the tool; needed if several owners offer this definition under this name
 }
 
 // CallRequest asks for one call of a tool in a role.

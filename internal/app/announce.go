@@ -114,6 +114,7 @@ func (a *App) openAnnouncements() error {
 		NameTaken: func(service, tool string) bool { return a.nameTaken(service)(tool) },
 	})
 	n.background.Go(func() { n.registry.Run(n.ctx) })
+	n.background.Go(func() { a.brokers.watchAccounts(n.ctx) })
 	return nil
 }
 

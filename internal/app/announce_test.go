@@ -436,6 +436,7 @@ func TestAnnounced_RejectedConfigurations(t *testing.T) {
 	f := openConnected(t, Options{Brokers: []broker.Kind{mute}})
 	for want, docs := range map[string][]string{
 		`announce: is not available for brokers of type "mute"`: {"{kind: broker, name: main, type: mute, announce: quarantine}"},
+		`announce: allow: module name "operator" is reserved`:   {"{kind: broker, name: main, type: nats, announce: {allow: [weather, operator]}}"},
 		"unknown tool group service/sun":                        {allowBroker, "{kind: role, name: r, toolGroups: [service/sun]}"},
 		"unknown tool group service/weather":                    {"{kind: broker, name: main, type: nats, announce: off}", "{kind: role, name: r, toolGroups: [service/weather]}"},
 	} {

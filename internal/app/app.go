@@ -48,6 +48,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/modules/textstats"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
@@ -125,15 +126,17 @@ type App struct {
 	pins     *modules.PinStore // accepted tool definitions of MCP servers
 	readOnly bool              // MCP servers are not connected
 
-	pools   toolbox.Pools // database connections of sources
-	brokers brokers       // connections of tool services
+	pools      toolbox.Pools            // database connections of sources
+	brokers    brokers                  // connections of tool services
+	notStarted atomic.Pointer[[]string] // modules that the last change could not start; nil before the first
 
 	announcements announcements // services that announce themselves
 
 	keys     *keystore.Store
-	services authServices // verifies the tokens that calls carry
-	issuers  authServices // verifies the tokens that requests carry
-	toolsets toolsets     // as registered now; guarded by toolsetsMu
+	logins   *mcpauth.Store // at MCP servers
+	services authServices   // verifies the tokens that calls carry
+	issuers  authServices   // verifies the tokens that requests carry
+	toolsets toolsets       // as registered now; guarded by toolsetsMu
 	hours    hourKeeper
 
 	// toolsetsMu is held while toolsets are registered, opened and closed, so that each of
@@ -207,7 +210,7 @@ func (a *App) openRuntime() (err error) {
 	if a.owner, err = a.groups.ClaimOwner(toolgroups.Config); err != nil {
 		return err
 	}
-	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
+	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Services: a.serviceStates, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
 	if err != nil {
 		return err
 	}
@@ -233,6 +236,7 @@ func (a *App) openServers() (err error) {
 
 func (a *App) openModules() error {
 	a.loader, a.pins = modules.NewLoader(a.groups), modules.NewPinStore(a.Runtime.OwnerStore())
+	a.logins = mcpauth.NewStore(a.Runtime.OwnerStore(), a.keys)
 	a.loader.Log = a.options.Log
 	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.limits.commands, Network: a.limits.requests}
 	return errors.Join(builtin.RegisterGroups(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds(), a.brokers.register(a.options.Brokers))
@@ -252,7 +256,7 @@ func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, Items: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
+		Pins: a.pins, Items: a, Logins: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
 	})
 }
 
@@ -286,6 +290,9 @@ func (a *App) Close() error {
 	a.announcements.close()
 	if a.MCP != nil {
 		errs = append(errs, a.MCP.Close())
+	}
+	if a.logins != nil {
+		a.logins.Close() // what it stores needs the runtime
 	}
 	if a.Runtime != nil {
 		errs = append(errs, a.Runtime.Close())

@@ -1,8 +1,8 @@
 package app
 
 import (
+	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/keystore"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolservice/announced"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/natsbroker"
@@ -40,6 +42,7 @@ type brokers struct {
 
 // openBroker is a connected broker.
 type openBroker struct {
+	name   string
 	driver broker.Driver
 	uses   int
 }
@@ -104,7 +107,7 @@ func (b *brokers) acquire(c config.Broker) (broker.Driver, func() error, error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		one = &openBroker{driver: driver}
+		one = &openBroker{name: c.Name, driver: driver}
 		if b.open == nil {
 			b.open = map[string]*openBroker{}
 		}
@@ -140,6 +143,37 @@ func (b *brokers) checkAccounts() {
 	}
 }
 
+// connectedServices returns the ids of the services that are connected to brokers in this process,
+// by the name of the broker.
+func (b *brokers) connectedServices() map[string][]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := map[string][]string{}
+	for _, one := range b.open {
+		if e, ok := one.driver.(broker.Embedded); ok {
+			ids[one.name] = append(ids[one.name], e.ConnectedServices()...)
+		}
+	}
+	return ids
+}
+
+// accountsInterval is how often watchAccounts checks. Another process may change the keys.
+const accountsInterval = 10 * time.Second
+
+// watchAccounts disconnects the services whose keys have expired, until ctx ends.
+func (b *brokers) watchAccounts(ctx context.Context) {
+	tick := time.NewTicker(accountsInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.checkAccounts()
+		}
+	}
+}
+
 // BrokerAddresses returns the addresses HOST:PORT at which brokers in this process accept tool
 // services, sorted.
 func (a *App) BrokerAddresses() (list []string) {
@@ -170,6 +204,11 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 		if !c.Announce.IsOff() && !k.Announces {
 			faults = append(faults, cfg.ErrorAt(c.Pos, "announce", "is not available for brokers of type "+strconv.Quote(c.Type), "declare the services with kind: toolService"))
 		}
+		for _, id := range c.Announce.Allow {
+			if err := modules.CheckName(id); err != nil {
+				faults = append(faults, cfg.ErrorAt(c.Pos, "announce", "allow: "+errcode.Message(err), ""))
+			}
+		}
 	}
 	return faults
 }
@@ -184,11 +223,7 @@ type accounts struct {
 // FindAccount implements broker.Accounts.
 func (a *accounts) FindAccount(service, password string) (broker.Queues, bool) {
 	active := a.active.Load()
-	if active == nil {
-		return broker.Queues{}, false
-	}
-	valid, err := a.keys.ValidKeys(keystore.Service, service)
-	if err != nil || !slices.ContainsFunc(valid, func(k keystore.Key) bool { return subtle.ConstantTimeCompare([]byte(k.Secret), []byte(password)) == 1 }) {
+	if active == nil || !a.keys.HasSecret(keystore.Service, service, password) {
 		return broker.Queues{}, false
 	}
 	for _, s := range active.config.ToolServices {

@@ -41,7 +41,8 @@ func serverSettings(s config.MCPServer) json.RawMessage {
 	text, _ := json.Marshal(struct {                      // texts always marshal
 		config.MCPServer
 		Env, Headers map[string]string
-	}{s, revealSecrets(s.Env), revealSecrets(s.Headers)})
+		ClientSecret string
+	}{s, revealSecrets(s.Env), revealSecrets(s.Headers), clientSecret(s)})
 	return text
 }
 
@@ -67,9 +68,13 @@ func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Modu
 	if err != nil {
 		return nil, cfg.ErrorAt(m.Pos, kindServer, err.Error(), "")
 	}
+	auth, err := a.serverAuth(s)
+	if err != nil {
+		return nil, cfg.ErrorAt(m.Pos, kindServer, faultText(err), "")
+	}
 	made, err := mcpclient.New(mcpclient.Config{
 		Name: s.Name, Description: s.Description, Command: program,
-		URL: s.URL, Headers: revealSecrets(s.Headers),
+		URL: s.URL, Headers: revealSecrets(s.Headers), Auth: auth, SubjectOf: a.subjectOf,
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
 		NoConnect: a.readOnly, Host: a.moduleHost(s.Name), Pins: a.pins, NameTaken: a.nameTaken(s.Name),
 		Labels: labelsOf(cfg, m), NamedTools: namedTools(cfg, s.Name),

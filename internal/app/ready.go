@@ -70,13 +70,24 @@ func (a *App) unreadyReasons() (list []wire.UnreadyReason) {
 	case !a.lifecycle.isReady():
 		add(wire.UnreadyStarting, "the configuration is not active yet")
 	}
-	if names := a.loader.FailedModules(); len(names) > 0 {
-		add(wire.UnreadyModule, fmt.Sprintf("modules that did not start: %d", len(names)), names...)
+	if names := a.failedModules(); len(names) > 0 {
+		add(wire.UnreadyModule, fmt.Sprintf("modules that cannot work: %d", len(names)), names...)
 	}
 	if names := a.keylessModels(); len(names) > 0 {
 		add(wire.UnreadyKey, fmt.Sprintf("models in use without an API key: %d", len(names)), names...)
 	}
 	return list
+}
+
+// failedModules returns the names of the modules that cannot work now, sorted: those in service, and
+// those that could not be brought into service by the last change of the configuration.
+func (a *App) failedModules() []string {
+	names := a.loader.FailedModules()
+	if list := a.notStarted.Load(); list != nil {
+		names = append(names, *list...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // unreadyCodes returns the codes of all reasons why the process should not be sent work.

@@ -280,6 +280,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.current, a.files, a.restored = ch.cfg, ch.files, ch.restored
 	a.setActive(ch.cfg)
 	a.setItems(ch)
+	a.notStarted.Store(&ch.failedModules)
 	errs = append(errs, a.announcements.update(ctx, ch))
 	a.brokers.checkAccounts()
 	errs = append(errs, a.drainReplaced(ctx, ch)...)

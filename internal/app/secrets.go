@@ -20,6 +20,7 @@ func configSecrets(cfg *config.Config) []string {
 	for _, s := range cfg.MCPServers {
 		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
 		list = append(list, secretValues(s.Env)...)
+		list = append(list, redact.Values(clientSecret(s))...)
 	}
 	for _, s := range cfg.Sources {
 		list = append(append(list, string(s.Password)), secretValues(s.QueryParams)...)

@@ -110,15 +110,29 @@ func (a *App) newServiceModule(cfg *config.Config, m config.Module) (modules.Mod
 	return made, nil
 }
 
+// serviceStates returns the tool services whose state is known, and whether each one is there now:
+// those that announce themselves, and the declared ones of brokers in this process that have a port.
+func (a *App) serviceStates() map[string]bool {
+	states := map[string]bool{}
+	for _, service := range a.announcements.registry.Services() {
+		states[service] = a.announcements.registry.IsAlive(service)
+	}
+	active := a.active.Load()
+	if active == nil {
+		return states
+	}
+	connected := a.brokers.connectedServices()
+	for _, s := range active.config.ToolServices {
+		if b, ok := findBroker(active.config, s.Broker); ok && b.URL == "" && b.Listen != "" {
+			states[s.Name] = slices.Contains(connected[b.Name], s.Name)
+		}
+	}
+	return states
+}
+
 // serviceKeys returns a function that returns the valid keys of a service.
 func (a *App) serviceKeys(service string) func() ([]string, error) {
-	return func() (secrets []string, err error) {
-		list, err := a.keys.ValidKeys(keystore.Service, service)
-		for _, k := range list {
-			secrets = append(secrets, k.Secret)
-		}
-		return secrets, err
-	}
+	return func() ([]string, error) { return a.keys.ListSecrets(keystore.Service, service) }
 }
 
 // organizationID returns the id of the organization in call tokens; "" if the keys cannot be read,

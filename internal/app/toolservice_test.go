@@ -4,12 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/keystore"
+	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/service"
 )
 
@@ -120,7 +127,7 @@ func TestToolService_KeysAndAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Stop()
-	next, err := f.keys.RotateKey(keystore.Service, "joke-service")
+	next, err := f.keys.RotateKey(keystore.Service, "joke-service", keystore.Overlap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +145,114 @@ func TestToolService_KeysAndAccounts(t *testing.T) {
 	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "pun about x") {
 		t.Errorf("a service with the new key: %q", got)
 	}
+}
+
+// A service is disconnected when its key has ended, although the configuration still has it.
+func TestToolService_EndedKeyEndsConnection(t *testing.T) {
+	f := newFixture(t)
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	joke, err := f.startJoke(f.key("joke-service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer joke.Stop()
+	f.brokers.checkAccounts()
+	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "pun about x") {
+		t.Errorf("with a valid key: %q", got)
+	}
+	if _, err := f.keys.RotateKey(keystore.Service, "joke-service", 0); err != nil {
+		t.Fatal(err)
+	}
+	f.brokers.checkAccounts()
+	f.until("the service is disconnected", func() bool { return joke.CheckHealth() != nil })
+	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.Contains(got, "no service receives requests") {
+		t.Errorf("after the end of the key: %q", got)
+	}
+}
+
+// A broker that cannot be reached, or whose port is in use, is a reason why the process is not ready,
+// until it works.
+func TestToolService_FailedBrokerIsNotReady(t *testing.T) {
+	f := newFixture(t)
+	f.MarkReady()
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	if got := f.readyz(); !strings.Contains(got, `"status":"ready"`) {
+		t.Errorf("with a broker in the process: %s", got)
+	}
+	external := "{kind: broker, name: main, type: nats, url: 'nats://127.0.0.1:1'}"
+	f.apply(external, jokeService, jokeTool, jokeRoles)
+	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasSuffix(got, "cannot be reached") {
+		t.Errorf("without a broker: %q", got)
+	}
+	if got := f.readyz(); !strings.Contains(got, wire.UnreadyModule) || !slices.Equal(f.failedModules(), []string{"joke-service"}) {
+		t.Errorf("without a broker: %s", got)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse := "{kind: broker, name: main, type: nats, listen: '" + l.Addr().String() + "'}"
+	f.apply(inUse, jokeService, jokeTool, jokeRoles)
+	if got := f.readyz(); !strings.Contains(got, wire.UnreadyModule) {
+		t.Errorf("with a port in use: %s", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.apply(inUse, jokeService, jokeTool, jokeRoles)
+	if got := f.readyz(); !strings.Contains(got, `"status":"ready"`) {
+		t.Errorf("when the port is free: %s", got)
+	}
+}
+
+// Which services are there is known for a broker in the process, and for those that announce
+// themselves.
+func TestToolService_States(t *testing.T) {
+	f := openConnected(t, Options{})
+	want := func(when, want string) {
+		t.Helper()
+		f.until(when+": "+want, func() bool { return fmt.Sprint(f.serviceStates()) == want })
+	}
+	want("without a configuration", "map[]")
+	f.apply(allowBroker, jokeService, jokeTool, jokeRoles)
+	want("without services", "map[joke-service:false]")
+	joke, err := f.startJoke(f.key("joke-service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := f.startWeather(f.key("weather"), forecast("d"))
+	want("with services", "map[joke-service:true weather:true]")
+	if err := joke.Stop(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	want("when they have stopped", "map[joke-service:false weather:false]")
+}
+
+// countingBroker counts how often its accounts are checked.
+type countingBroker struct {
+	broker.Driver
+	checks atomic.Int32
+}
+
+func (*countingBroker) Address() string             { return "" }
+func (*countingBroker) ConnectedServices() []string { return nil }
+func (b *countingBroker) CheckAccounts()            { b.checks.Add(1) }
+
+// Accounts are checked while nothing changes: keys expire, and other processes change them.
+func TestBrokers_WatchAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		one := &countingBroker{}
+		b := &brokers{open: map[string]*openBroker{"one": {driver: one}}}
+		go b.watchAccounts(ctx)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := one.checks.Load(); n != 6 {
+			t.Errorf("%d checks in a minute", n)
+		}
+	})
 }
 
 // A change of the configuration changes the tools of a service without a restart. The connection

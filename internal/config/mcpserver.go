@@ -29,6 +29,9 @@ type MCPServer struct {
 	URL     string                    // http or https
 	Headers map[string]yamldoc.Secret // of requests to URL
 
+	OAuth     *ServerOAuth `json:",omitzero"` // how connections to URL are authorized; nil is not
+	PerCaller bool         `json:",omitzero"` // each call has the token of the person for whom it is made; requires OAuth
+
 	Prefix  *string // of the names of its tools; nil is not set
 	Pin     bool    // tool definitions need to be accepted before they are active; true by default
 	Trusted bool    // the server's annotations of its tools are believed
@@ -56,7 +59,8 @@ func readMCPServer(it item) {
 		"dir":         pathField(&s.Dir),
 		"url":         yamldoc.FileAllowed(yamldoc.ServerURL(&s.URL)),
 		"headers":     yamldoc.HeaderMap(&s.Headers),
-		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer)}),
+		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer), "oauth": oauthField(&s.OAuth)}),
+		"credentials": yamldoc.MappingField(yamldoc.Fields{"per": perCallerField(&s.PerCaller)}),
 		"prefix":      toolPrefix(&s.Prefix),
 		"pin":         yamldoc.BoolField(&s.Pin),
 		"trusted":     yamldoc.BoolField(&s.Trusted),
@@ -64,9 +68,10 @@ func readMCPServer(it item) {
 	}))
 	it.r.toolbox.SetServerLabels(s.Name, s.Labels)
 	it.requireOneOf("command", "url")
-	it.onlyWith("url", "headers", "auth")
+	it.onlyWith("url", "headers", "auth", "credentials")
 	it.onlyWith("command", "args", "env", "dir")
 	s.checkEffect(it)
+	s.checkOAuth(it)
 	if bearer != "" {
 		s.authorize(it, bearer)
 	}

@@ -38,8 +38,9 @@ type Model struct {
 	KeyFrom string         // the environment variable of Key; "" if no key is needed or it is in a file
 	KeyFile string         // the file of Key; "" if it is not in a file
 
-	Stream        bool // answers are streamed; true by default
-	MaxTokens     int  // of an answer
+	Stream        bool  // answers are streamed; true by default
+	Images        *bool `json:",omitempty"` // whether the model sees images; nil: it does
+	MaxTokens     int   // of an answer
 	Temperature   *float64
 	ContextWindow int // tokens of a request and its answer
 	Concurrency   int // the largest number of concurrent requests
@@ -178,6 +179,7 @@ func (it item) providerFields(m *Model, key *yamldoc.SecretSource) yamldoc.Field
 		"apiVersion":     versionField(&m.Version),
 		"apiKey":         keyField(m, key),
 		"stream":         yamldoc.BoolField(&m.Stream),
+		"images":         yamldoc.OptionalBool(&m.Images),
 		"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
 		"temperature":    numberField(&m.Temperature, maxTemperature),
 		"contextWindow":  yamldoc.IntField(&m.ContextWindow, maxModelTokens),

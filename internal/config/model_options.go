@@ -18,7 +18,7 @@ func (m Model) ProviderConfig() provider.Config {
 		headers[name] = string(value)
 	}
 	return provider.Config{
-		Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIVersion: m.Version, Key: string(m.Key), Region: m.AWS.Region, Credentials: m.AWS.credentials(), Header: headers, Stream: m.Stream,
+		Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIVersion: m.Version, Key: string(m.Key), Region: m.AWS.Region, Credentials: m.AWS.credentials(), Header: headers, Stream: m.Stream, NoImages: m.Images != nil && !*m.Images,
 		MaxTokens: m.MaxTokens, Temperature: m.Temperature, Window: m.window(), Timeout: m.Timeout, Options: m.Options,
 	}
 }

@@ -27,6 +27,7 @@ type Semaphore struct {
 	maxWaiting   int                // 0 is no limit
 	maxOfOwner   int                // callers of one owner that may wait
 	maxOfMember  int                // callers of one member that may wait
+	spare        *holder            // one that is not used; nil if there is none
 }
 
 // ErrQueueFull is returned by Acquire when as many callers wait as LimitQueue allows.
@@ -112,7 +113,11 @@ func (s *Semaphore) tryAcquire(key Key) (*waiter, error) {
 func (s *Semaphore) holderOf(key Key) *holder {
 	h := s.holders[key.Owner]
 	if h == nil {
-		h = &holder{share: share{last: s.acquisitions - 1}, members: map[string]*share{}}
+		h, s.spare = s.spare, nil
+		if h == nil {
+			h = &holder{members: map[string]*share{}}
+		}
+		h.share = share{last: s.acquisitions - 1}
 		s.holders[key.Owner] = h
 	}
 	if h.members[key.Member] == nil {
@@ -186,6 +191,7 @@ func (s *Semaphore) forgetUnused(key Key, h *holder) {
 	}
 	if h.unused() {
 		delete(s.holders, key.Owner)
+		s.spare = h
 	}
 }
 

@@ -12,6 +12,7 @@ package keystore
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -60,56 +61,111 @@ type content struct {
 	Keys         []Key  `json:"keys"`
 }
 
+// check reports what is wrong with keys that the store did not write.
+func (c content) check() error {
+	for _, k := range c.Keys {
+		if k.Use == "" || k.Name == "" || len(k.Secret) < minSecret {
+			return fmt.Errorf("the key %.20q has no use, no name or a secret of less than %d bytes", k.ID, minSecret)
+		}
+	}
+	return nil
+}
+
+// minSecret is the smallest number of bytes of a secret that is read. An empty one would let
+// everything in.
+const minSecret = 16
+
+// valid returns the keys of a use and name that are valid at a time, the newest first.
+func (c content) valid(use Use, name string, now time.Time) (list []Key) {
+	for _, k := range c.Keys {
+		if k.Use == use && k.Name == name && k.isValid(now) {
+			list = append(list, k)
+		}
+	}
+	slices.SortStableFunc(list, compareAge)
+	return list
+}
+
+// compareAge orders keys of one use and name: the newest, which does not expire, is first.
+func compareAge(a, b Key) int {
+	switch {
+	case a.Expires.IsZero():
+		return -1
+	case b.Expires.IsZero():
+		return 1
+	}
+	return b.Expires.Compare(a.Expires)
+}
+
 // Store reads and changes the file. It is safe for concurrent use.
 type Store struct {
 	path string
 	now  func() time.Time
 
-	mu     sync.Mutex // guards what follows
-	read   content
-	size   int64
-	mtime  time.Time
-	exists bool
+	mu      sync.Mutex // guards what follows
+	read    content
+	info    fs.FileInfo // of the file that was read; nil if there is none
+	checked time.Time   // when read was the content of the file
 }
 
 // Open returns the store of a data directory. It reads nothing yet.
 func Open(dir string) *Store { return &Store{path: filepath.Join(dir, FileName), now: time.Now} }
 
-// maxFile is the largest number of bytes of the file.
-const maxFile = 4 << 20
+// Limits of the file.
+const (
+	maxFile  = 4 << 20 // bytes
+	maxValid = 8       // keys of one use and name; each signs every call
+)
+
+// recheckAfter is how long calls rely on what was read last.
+const recheckAfter = time.Second
 
 // load returns the content of the file, which it reads if it has changed. It must be called with
 // mu held.
 func (s *Store) load() (content, error) {
+	now := s.now()
 	info, err := os.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.read, s.exists = content{}, false
+		s.read, s.info, s.checked = content{}, nil, now
 		return s.read, nil
 	case err != nil:
 		return content{}, fmt.Errorf("read the keys: %w", err)
-	case s.exists && info.Size() == s.size && info.ModTime().Equal(s.mtime):
+	case s.info != nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()):
+		s.checked = now
 		return s.read, nil
-	case info.Size() > maxFile:
-		return content{}, errcode.New(errcode.InvalidConfig, "read the keys: %s is larger than %d bytes", s.path, maxFile)
+	case !info.Mode().IsRegular() || info.Size() > maxFile:
+		return content{}, errcode.New(errcode.InvalidConfig, "read the keys: %s is not a file, or larger than %d bytes", s.path, maxFile)
 	}
 	data, err := os.ReadFile(s.path)
 	if err != nil {
 		return content{}, fmt.Errorf("read the keys: %w", err)
 	}
 	var c content
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err = json.Unmarshal(data, &c); err == nil {
+		err = c.check()
+	}
+	if err != nil {
 		return content{}, errcode.Wrap(errcode.InvalidConfig, err, "read the keys: %s is damaged; restore it, or remove it and create new keys", s.path)
 	}
-	s.read, s.size, s.mtime, s.exists = c, info.Size(), info.ModTime(), true
+	s.read, s.info, s.checked = c, info, now
 	return c, nil
+}
+
+// recent returns the content that the file had less than recheckAfter ago. It must be called with
+// mu held.
+func (s *Store) recent() (content, error) {
+	if age := s.now().Sub(s.checked); age >= 0 && age < recheckAfter {
+		return s.read, nil
+	}
+	return s.load()
 }
 
 // Organization returns the random id of the organization, "" before the first key.
 func (s *Store) Organization() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, err := s.load()
+	c, err := s.recent()
 	return c.Organization, err
 }
 
@@ -124,7 +180,7 @@ func (s *Store) ListKeys() ([]Key, error) {
 		list[i].Secret = ""
 	}
 	slices.SortStableFunc(list, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Use, b.Use), cmp.Compare(a.Name, b.Name), b.Created.Compare(a.Created))
+		return cmp.Or(cmp.Compare(a.Use, b.Use), cmp.Compare(a.Name, b.Name), compareAge(a, b))
 	})
 	return list, err
 }
@@ -134,14 +190,31 @@ func (s *Store) ValidKeys(use Use, name string) ([]Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.load()
-	var list []Key
-	for _, k := range c.Keys {
-		if k.Use == use && k.Name == name && k.isValid(s.now()) {
-			list = append(list, k)
-		}
+	return c.valid(use, name, s.now()), err
+}
+
+// ListSecrets returns the secrets of the keys that are valid now, the newest first. It is for every
+// call: a change by another process takes effect within a second, and the first key at once.
+func (s *Store) ListSecrets(use Use, name string) (secrets []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.recent()
+	list := c.valid(use, name, s.now())
+	if err == nil && len(list) == 0 {
+		c, err = s.load()
+		list = c.valid(use, name, s.now())
 	}
-	slices.SortStableFunc(list, func(a, b Key) int { return b.Created.Compare(a.Created) })
-	return list, err
+	for _, k := range list {
+		secrets = append(secrets, k.Secret)
+	}
+	return secrets, err
+}
+
+// HasSecret reports whether a text is the secret of a key that is valid now. It is false if the
+// keys cannot be read.
+func (s *Store) HasSecret(use Use, name, text string) bool {
+	list, err := s.ValidKeys(use, name)
+	return err == nil && slices.ContainsFunc(list, func(k Key) bool { return subtle.ConstantTimeCompare([]byte(k.Secret), []byte(text)) == 1 })
 }
 
 // NewestKey returns the newest key. It reports false if there is none.
@@ -156,29 +229,36 @@ func (s *Store) NewestKey(use Use, name string) (Key, bool, error) {
 // CreateKey creates the first key of a use and name, and returns it. Errors: Conflict if there is
 // one.
 func (s *Store) CreateKey(use Use, name string) (Key, error) {
-	return s.add(use, name, func(newest *Key) error {
-		if newest != nil {
-			return errcode.New(errcode.Conflict, "create a key: %s %q has one, %s; a key is shown only once, so rotate it if it is lost", use, name, newest.ID)
+	return s.add(use, name, func(valid []*Key) error {
+		if len(valid) > 0 {
+			return errcode.New(errcode.Conflict, "create a key: %s %q has one, %s; a key is shown only once, so rotate it if it is lost", use, name, valid[len(valid)-1].ID)
 		}
 		return nil
 	})
 }
 
-// RotateKey creates a newer key and returns it. The one before stays valid for Overlap. Errors:
-// Conflict if there is no key yet.
-func (s *Store) RotateKey(use Use, name string) (Key, error) {
-	return s.add(use, name, func(newest *Key) error {
-		if newest == nil {
+// RotateKey creates a newer key and returns it. Those before stay valid for overlap at most. Errors:
+// Conflict if there is no key yet, or too many are valid.
+func (s *Store) RotateKey(use Use, name string, overlap time.Duration) (Key, error) {
+	return s.add(use, name, func(valid []*Key) error {
+		if len(valid) == 0 {
 			return errcode.New(errcode.Conflict, "rotate a key: %s %q has none; create one", use, name)
 		}
-		newest.Expires = s.now().UTC().Add(Overlap).Truncate(time.Second)
+		if overlap > 0 && len(valid) >= maxValid {
+			return errcode.New(errcode.Conflict, "rotate a key: %s %q has %d valid keys; wait until one expires, or end them with --now", use, name, len(valid))
+		}
+		end := s.now().UTC().Add(overlap).Truncate(time.Second)
+		for _, k := range valid {
+			if k.Expires.IsZero() || k.Expires.After(end) {
+				k.Expires = end
+			}
+		}
 		return nil
 	})
 }
 
-// add adds a key after check, which gets the newest one of the same use and name, nil if there is
-// none.
-func (s *Store) add(use Use, name string, check func(newest *Key) error) (Key, error) {
+// add adds a key after check, which gets the valid ones of the same use and name, the oldest first.
+func (s *Store) add(use Use, name string, check func(valid []*Key) error) (Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	unlock, err := s.lock()
@@ -192,12 +272,13 @@ func (s *Store) add(use Use, name string, check func(newest *Key) error) (Key, e
 	}
 	next := content{Organization: cmp.Or(old.Organization, uuid.NewString())}
 	next.Keys = slices.DeleteFunc(slices.Clone(old.Keys), func(k Key) bool { return !k.isValid(s.now()) })
-	at := slices.IndexFunc(next.Keys, func(k Key) bool { return k.Use == use && k.Name == name && k.Expires.IsZero() })
-	var newest *Key
-	if at >= 0 {
-		newest = &next.Keys[at]
+	var valid []*Key
+	for i, k := range next.Keys {
+		if k.Use == use && k.Name == name {
+			valid = append(valid, &next.Keys[i])
+		}
 	}
-	if err := check(newest); err != nil {
+	if err := check(valid); err != nil {
 		return Key{}, err
 	}
 	k := Key{ID: newID(), Use: use, Name: name, Created: s.now().UTC().Truncate(time.Millisecond), Secret: "rck_" + rand.Text() + rand.Text()}
@@ -218,10 +299,13 @@ func (s *Store) write(c content) error {
 	if err != nil {
 		return fmt.Errorf("write the keys: %w", err)
 	}
+	if len(data) >= maxFile {
+		return errcode.New(errcode.LimitExceeded, "write the keys: they would have more than %d bytes; there are too many", maxFile)
+	}
 	if err := writeFile(s.path, append(data, '\n')); err != nil {
 		return fmt.Errorf("write the keys: %w", err)
 	}
-	s.exists = false // read again
+	s.info, s.checked = nil, time.Time{} // read again
 	return nil
 }
 

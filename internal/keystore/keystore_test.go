@@ -51,7 +51,7 @@ func TestStore_KeysOfOneService(t *testing.T) {
 	if _, err := s.CreateKey(keystore.Service, "joke"); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("a second first key: %v", err)
 	}
-	if _, err := s.RotateKey(keystore.Service, "none"); errcode.CodeOf(err) != errcode.Conflict {
+	if _, err := s.RotateKey(keystore.Service, "none", keystore.Overlap); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("rotate without a key: %v", err)
 	}
 	one, _ := s.Organization()
@@ -66,7 +66,7 @@ func TestStore_OldKeyIsValidForAnHour(t *testing.T) {
 	keystore.SetNow(s, func() time.Time { return now })
 	old := createKey(t, s, "joke")
 	now = now.Add(time.Minute)
-	next, err := s.RotateKey(keystore.Service, "joke")
+	next, err := s.RotateKey(keystore.Service, "joke", keystore.Overlap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,8 @@ func TestStore_OnlyTheOwnerReadsTheFile(t *testing.T) {
 }
 
 func TestStore_DamagedFileHasNoKeys(t *testing.T) {
-	for _, text := range []string{"", "{", `{"keys": 1}`, strings.Repeat("x", 5<<20)} {
+	const key = `{"keys":[{"id":"1","use":"service","name":"joke","secret":""}]}`
+	for _, text := range []string{"", "{", `{"keys": 1}`, strings.Repeat("x", 5<<20), key, strings.Replace(key, `"secret":""`, `"secret":"short"`, 1)} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, keystore.FileName), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -112,6 +113,9 @@ func TestStore_DamagedFileHasNoKeys(t *testing.T) {
 		}
 		if _, err := s.CreateKey(keystore.Service, "joke"); err == nil {
 			t.Errorf("%.20q: the file is replaced", text)
+		}
+		if s.HasSecret(keystore.Service, "joke", "") || s.HasSecret(keystore.Service, "joke", "short") {
+			t.Errorf("%.20q: a secret is accepted", text)
 		}
 	}
 }
@@ -130,5 +134,74 @@ func TestStore_AnotherProcessChangesTheFile(t *testing.T) {
 	createKey(t, s, "joke") // the process has ended
 	if _, err := os.Stat(lock); !os.IsNotExist(err) {
 		t.Errorf("the lock stays: %v", err)
+	}
+}
+
+// A key that is rotated again and again would make the tokens of all calls longer than services
+// read.
+func TestRotateKey_FewKeysAreValid(t *testing.T) {
+	s := keystore.Open(t.TempDir())
+	old := createKey(t, s, "joke")
+	var err error
+	count := 0
+	for ; err == nil; count++ {
+		_, err = s.RotateKey(keystore.Service, "joke", keystore.Overlap)
+	}
+	if got := valid(t, s, "joke"); errcode.CodeOf(err) != errcode.Conflict || len(got) != 8 || count != 8 {
+		t.Errorf("after %d rotations %d keys are valid: %v", count, len(got), err)
+	}
+	next, err := s.RotateKey(keystore.Service, "joke", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := valid(t, s, "joke"); len(got) != 1 || got[0] != next.ID || s.HasSecret(keystore.Service, "joke", old.Secret) {
+		t.Errorf("after a rotation without an overlap %v are valid", got)
+	}
+}
+
+// Keys that another process changes count within a second, and the first one at once.
+func TestListSecrets_FollowsTheFile(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	s, other := keystore.Open(dir), keystore.Open(dir)
+	keystore.SetNow(s, func() time.Time { return now })
+	secrets := func() (list []string) {
+		list, err := s.ListSecrets(keystore.Service, "joke")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if got := secrets(); len(got) > 0 {
+		t.Fatalf("without a key: %q", got)
+	}
+	first := createKey(t, other, "joke")
+	if got := secrets(); len(got) != 1 || got[0] != first.Secret {
+		t.Errorf("the first key: %q", got)
+	}
+	next, err := other.RotateKey(keystore.Service, "joke", keystore.Overlap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	if got := secrets(); len(got) != 2 || got[0] != next.Secret || got[1] != first.Secret {
+		t.Errorf("a second after the rotation: %q", got)
+	}
+	if err := os.Remove(filepath.Join(dir, keystore.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	if got := secrets(); len(got) > 0 {
+		t.Errorf("without the file: %q", got)
+	}
+}
+
+// A call waits for nothing but a file.
+func TestStore_FileThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, keystore.FileName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keystore.Open(dir).ListSecrets(keystore.Service, "joke"); errcode.CodeOf(err) != errcode.InvalidConfig {
+		t.Errorf("got %v", err)
 	}
 }

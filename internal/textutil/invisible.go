@@ -40,12 +40,13 @@ func IsInvisible(r rune) bool {
 }
 
 // RemoveInvisibleJSON returns a valid JSON document without the characters in its strings that
-// RemoveInvisible removes, also where they are escaped. All else stays as it is. Two keys may
-// become equal.
+// RemoveInvisible removes, also where they are escaped. All else stays as it is, except that
+// bytes that are not UTF-8 become U+FFFD. Two keys may become equal.
 func RemoveInvisibleJSON(document []byte) []byte {
 	if isPlainJSON(document) {
 		return document
 	}
+	document = bytes.ToValidUTF8(document, []byte("\uFFFD"))
 	out := make([]byte, 0, len(document))
 	for i := 0; i < len(document); {
 		r, size := nextJSONChar(document[i:])

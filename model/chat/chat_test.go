@@ -452,6 +452,20 @@ func TestTurns_Images(t *testing.T) {
 			t.Errorf("got %q and %d images", got.Text, len(got.Images))
 		}
 	})
+	t.Run("for a model that sees none", func(t *testing.T) {
+		shown := `{"content":[{"type":"image","mimeType":"image/png","artifactRef":"art-1"}]}`
+		load := func(string) (model.Image, error) { t.Error("an image is loaded"); return png, nil }
+		r := model.Request{NoImages: true, Image: load, Items: []model.Item{
+			messageFrom("user", `{"text":"See","images":["art-1",`+inline+`]}`),
+			answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`), call("2", "", "f", `{}`)}}),
+			result("1", `{"encoding":"base64","content":"`+data+`","mediaType":"image/png"}`), result("2", shown),
+		}}
+		turns := chat.BuildTurns(r)
+		one, two := turns[2].Results[0], turns[2].Results[1]
+		if len(turns[0].Images)+len(one.Images)+len(two.Images) != 0 || two.Text != shown || strings.Contains(one.Text, data) || !strings.Contains(one.Text, "does not see") {
+			t.Errorf("%+v", turns)
+		}
+	})
 	for name, c := range map[string]struct {
 		content string
 		images  int

@@ -27,10 +27,11 @@ type imageSet struct {
 	loaded map[string]model.Image       // by reference; each is loaded once
 	count  int
 	bytes  int
+	hidden bool // the model sees no images
 }
 
 func newImageSet(r model.Request, items []model.Item) *imageSet {
-	a := &imageSet{load: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.CallResult]string{}, loaded: map[string]model.Image{}}
+	a := &imageSet{hidden: r.NoImages, load: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.CallResult]string{}, loaded: map[string]model.Image{}}
 	for _, item := range slices.Backward(items) {
 		switch {
 		case item.Message != nil && bytes.Contains(item.Message.Payload, []byte(`"images"`)):
@@ -60,7 +61,7 @@ func (a *imageSet) addMessage(m *model.Message) {
 }
 
 // full reports whether no image can be added.
-func (a *imageSet) full() bool { return a.count == maxImages || a.bytes >= maxImageBytes }
+func (a *imageSet) full() bool { return a.hidden || a.count == maxImages || a.bytes >= maxImageBytes }
 
 // image returns the image of an entry in "images".
 func (a *imageSet) image(entry gjson.Result) (image model.Image, err error) {
@@ -87,7 +88,7 @@ func (a *imageSet) stored(ref string) (image model.Image, err error) {
 
 // add adds an image of a message or result and reports whether it fits.
 func (a *imageSet) add(from any, i model.Image) bool {
-	if !isSupported(i) || a.count == maxImages || a.bytes+len(i.Data) > maxImageBytes {
+	if a.full() || !isSupported(i) || a.bytes+len(i.Data) > maxImageBytes {
 		return false
 	}
 	a.byItem[from] = append(a.byItem[from], i)
@@ -119,7 +120,10 @@ func (a *imageSet) addEncoded(r *model.CallResult) {
 		return
 	}
 	note := `"(an image that is no longer shown)"`
-	if a.add(r, image) {
+	switch {
+	case a.hidden:
+		note = `"(an image, which this model does not see)"`
+	case a.add(r, image):
 		note = `"(shown as an image)"`
 	}
 	a.texts[r] = before + note + after

@@ -39,6 +39,7 @@ type Config struct {
 	APIVersion  string            // version of the API, for providers with several; "" is the default
 	Header      map[string]string // further headers of requests; their values are secret
 	Stream      bool              // ask for the answer as a stream
+	NoImages    bool              // the model sees no images, so none is sent
 	MaxTokens   int               // most tokens of an answer, with reasoning; 0 leaves it to the provider
 	Temperature *float64          // nil leaves it to the provider
 	Window      int               // most tokens of a request and its answer
@@ -176,6 +177,7 @@ func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseRead
 
 // document returns the request for r with the further fields.
 func (m *Model) document(r model.Request, tools *chat.ToolList) *endpoint.Document {
+	r.NoImages = r.NoImages || m.config.NoImages
 	d, prefix := m.protocol.Request(r, tools), m.prefix
 	if tools != nil && !r.NoCalls { // else Request writes that none may be called
 		prefix = m.toolPrefix

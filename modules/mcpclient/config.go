@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -23,6 +24,11 @@ type Config struct {
 	Command Command
 	URL     string            // of a streamable HTTP endpoint, http or https
 	Headers map[string]string // of every request; redacted in what the server sends
+	// Auth authorizes connections to URL with OAuth; nil does not.
+	Auth *mcpauth.Server
+	// SubjectOf returns for whom a call is made, if Auth has PerCaller. It reports false for a call
+	// that is made for nobody; nil does for all.
+	SubjectOf func(tool.Call) (mcpauth.Subject, bool)
 
 	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string
@@ -48,7 +54,8 @@ type Config struct {
 	// NamedTools are further tools, which call tools of the server.
 	NamedTools []NamedTool
 
-	secrets *redact.Redactor // of the values that the server is given; set by check
+	fixed   []string         // values that the server is given; set by check
+	secrets *redact.Redactor // of fixed; set by check
 }
 
 // Command is a program that speaks the protocol on its stdin and stdout.
@@ -99,15 +106,19 @@ func (c Config) check() (Config, error) {
 	if c.Pins == nil && !c.DisablePinning {
 		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: pins are required unless pinning is disabled", c.Name)
 	}
-	c.secrets = c.redactor()
+	if c.Auth != nil && c.URL == "" {
+		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: only a server with an url has a login", c.Name)
+	}
+	c.fixed = c.fixedSecrets()
+	c.secrets = redact.New(c.fixed...)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Description = cmp.Or(c.Description, "Tools of the MCP server "+c.Name)
 	return c, nil
 }
 
-// redactor returns the Redactor of what the server is given and may send back: the values
-// of its environment, of its headers, and the secrets in its arguments and its address.
-func (c Config) redactor() *redact.Redactor {
+// fixedSecrets returns what the server is given and may send back: the values of its environment,
+// of its headers, and the secrets in its arguments and its address.
+func (c Config) fixedSecrets() []string {
 	secrets := append(redact.Headers(c.Headers), redact.URLSecrets(c.URL)...)
 	for _, arg := range c.Command.Args {
 		secrets = append(secrets, redact.URLSecrets(arg)...)
@@ -116,7 +127,7 @@ func (c Config) redactor() *redact.Redactor {
 		_, value, _ := strings.Cut(variable, "=")
 		secrets = append(secrets, redact.Values(value)...)
 	}
-	return redact.New(secrets...)
+	return secrets
 }
 
 // checkAddress validates URL and Headers.

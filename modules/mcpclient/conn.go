@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/internal/neterror"
-	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -30,7 +30,7 @@ const (
 // conn is one connection to a server.
 type conn struct {
 	session     *sdk.ClientSession
-	secrets     *redact.Redactor
+	secrets     *connSecrets
 	kill        func()        // ends it at once
 	protocolErr func() error  // how the server violated the protocol; nil if it did not
 	stderr      func() string // the end of the server's stderr, for the log
@@ -43,20 +43,29 @@ type conn struct {
 	calls    atomic.Uint64                  // for progress tokens
 	mu       sync.Mutex                     // guards progress
 	progress map[string]func(tool.Progress) // by token
+
+	watcher atomic.Pointer[watcher] // counts changes of resources; nil if nothing is watched
 }
 
-// dial connects to the server of c. ctx bounds the dialing, not the connection. updated is
-// called with the URI of a resource that the server says has changed.
-func dial(ctx context.Context, c Config, log *slog.Logger, updated func(uri string)) (*conn, error) {
-	n := &conn{secrets: c.secrets, done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
-	transport, err := n.transport(ctx, c)
+// dial connects to the server of c within listTimeout. ctx bounds the dialing, not the connection.
+// auth authorizes the connection; nil does not.
+func dial(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	return dialPatiently(ctx, c, log, auth, probeTimeoutMiddleware)
+}
+
+// dialPatiently is dial with the time limit of ctx only. middleware sees the requests.
+func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
+	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
+	transport, err := n.transport(ctx, c, auth)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
 	stop := context.AfterFunc(ctx, n.kill) // the library does not stop at once
-	n.session, err = n.client(log, updated).Connect(ctx, transport, nil)
+	client := n.client(log)
+	client.AddSendingMiddleware(middleware...)
+	n.session, err = client.Connect(ctx, transport, nil)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -64,7 +73,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger, updated func(uri stri
 		cause := n.protocolErr()
 		n.kill()
 		if cause != nil && ctx.Err() == nil { // the library's error says only that the connection is closed
-			return nil, &ServerError{Err: n.secrets.RedactError(cause), Stderr: n.stderr()}
+			return nil, &ServerError{Err: n.secrets.current().RedactError(cause), Stderr: n.stderr()}
 		}
 		return nil, n.explain(connectCause(err))
 	}
@@ -86,7 +95,7 @@ func connectCause(err error) error {
 
 // transport returns the transport for Connect and sets kill, protocolErr and stderr. It
 // starts the program of a server, if it is one.
-func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
+func (n *conn) transport(ctx context.Context, c Config, auth mcpauth.Authorizer) (sdk.Transport, error) {
 	if c.Command.Path != "" {
 		p, err := start(c.Command, c.secrets)
 		if err != nil {
@@ -101,10 +110,14 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 		return nil, &ServerError{Err: err}
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	w := newHTTPTransport(life, address, c)
+	w := newHTTPTransport(life, address, c.Headers, n.secrets)
 	n.kill = func() { end(errors.New("the connection was closed")); w.base.CloseIdleConnections() }
 	n.protocolErr, n.stderr = w.Fault, func() string { return "" }
-	return &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), MaxEventSize: maxMessage, MaxRetries: 2}, nil
+	transport := &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), MaxEventSize: maxMessage, MaxRetries: 2}
+	if auth != nil {
+		transport.OAuthHandler = auth
+	}
+	return transport, nil
 }
 
 // connectedTransport is a transport whose connection exists already.
@@ -117,7 +130,7 @@ func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
 
 // client returns the client of this connection. It offers the server no capabilities: no
 // roots, no sampling, no elicitation.
-func (n *conn) client(log *slog.Logger, updated func(uri string)) *sdk.Client {
+func (n *conn) client(log *slog.Logger) *sdk.Client {
 	toolsChanged := func() {
 		n.changes.Add(1)
 		select {
@@ -133,10 +146,9 @@ func (n *conn) client(log *slog.Logger, updated func(uri string)) *sdk.Client {
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
 		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { toolsChanged() },
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
-		ResourceUpdatedHandler:      func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated(r.Params.URI) },
+		ResourceUpdatedHandler:      n.resourceUpdated,
 		ProgressNotificationHandler: n.reportProgress,
 	})
-	client.AddSendingMiddleware(probeTimeoutMiddleware)
 	return client
 }
 
@@ -150,6 +162,13 @@ func probeTimeoutMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
 		return next(ctx, method, req)
+	}
+}
+
+// resourceUpdated handles a notification that a resource has changed.
+func (n *conn) resourceUpdated(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) {
+	if w := n.watcher.Load(); w != nil {
+		w.changed(r.Params.URI)
 	}
 }
 
@@ -211,7 +230,7 @@ func (n *conn) explain(err error) error {
 	if cause := n.protocolErr(); cause != nil {
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
-	return &ServerError{Err: n.secrets.RedactError(err), Stderr: n.stderr()}
+	return &ServerError{Err: n.secrets.current().RedactError(err), Stderr: n.stderr()}
 }
 
 // plainTypes says in plain words that an answer has a value of the wrong type. The library

@@ -39,6 +39,7 @@ func PinOf(prefix string, t *sdk.Tool) (modules.ToolPin, error) {
 	if p.Input, err = inputSchema(t); err != nil {
 		return modules.ToolPin{}, err
 	}
+	p.Listing = listingOf(t)
 	if t.Annotations != nil {
 		hints := *t.Annotations
 		hints.Title = oneLine(hints.Title, 256)

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/rolecall/rolecall/internal/redact"
 )
 
 // The limits of a connection over HTTP.
@@ -33,17 +31,17 @@ type httpTransport struct {
 	base    *http.Transport
 	address *url.URL
 	headers map[string]string
-	secrets *redact.Redactor
+	secrets *connSecrets
 	ctx     context.Context // ends with the connection
 
 	mu    sync.Mutex // guards fault
 	fault error      // the first violation by the server
 }
 
-func newHTTPTransport(ctx context.Context, address *url.URL, c Config) *httpTransport {
+func newHTTPTransport(ctx context.Context, address *url.URL, headers map[string]string, secrets *connSecrets) *httpTransport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &httpTransport{
-		address: address, headers: c.Headers, secrets: c.secrets, ctx: ctx,
+		address: address, headers: headers, secrets: secrets, ctx: ctx,
 		base: &http.Transport{
 			Proxy: nil, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 			ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxErrorBody, IdleConnTimeout: time.Minute,
@@ -90,7 +88,7 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response.Body = &limitedBody{ReadCloser: response.Body, transport: w, ctx: ctx, end: end, stream: isStream(response), limiter: newLimiter(maxEvents)}
 	response.Body = w.redactBody(response)
-	if response.StatusCode >= 400 && r.Method == http.MethodPost {
+	if response.StatusCode >= 400 && r.Method == http.MethodPost && !w.isChallenge(response) {
 		return w.readError(response)
 	}
 	return response, nil
@@ -119,6 +117,20 @@ func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*
 		Status: "405 Method Not Allowed", StatusCode: http.StatusMethodNotAllowed,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r,
 	}, nil
+}
+
+// isChallenge reports whether the library handles a response, because it asks for authorization.
+// For one call that happens once: the request is sent again with another token.
+func (w *httpTransport) isChallenge(response *http.Response) bool {
+	if w.secrets.auth == nil {
+		return false
+	}
+	asks := response.StatusCode == http.StatusUnauthorized ||
+		response.StatusCode == http.StatusForbidden && strings.Contains(response.Header.Get("WWW-Authenticate"), "insufficient_scope")
+	if asks {
+		w.secrets.challenged.Store(true)
+	}
+	return asks && firstChallenge(response.Request.Context())
 }
 
 var errNoStream = errors.New("the server sent no headers of its stream")

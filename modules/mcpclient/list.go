@@ -75,7 +75,7 @@ func pinsOf(prefix string, tools []*sdk.Tool, log *slog.Logger) ([]modules.ToolP
 			log.Warn("MCP server tool left out", "tool", oneLine(t.Name, 128), "reason", err)
 			continue
 		}
-		if size += len(p.Description) + len(p.Input) + len(p.Annotations); size > maxDefinitions {
+		if size += len(p.Description) + len(p.Input) + len(p.Annotations) + len(p.Listing.Output) + len(p.Listing.Icons) + len(p.Listing.Meta); size > maxDefinitions {
 			return nil, fmt.Errorf("the server's definitions have more than %d MiB", maxDefinitions>>20)
 		}
 		pins = append(pins, p)

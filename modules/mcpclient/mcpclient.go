@@ -24,6 +24,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -35,7 +36,9 @@ type Module struct {
 	owner       toolgroups.GroupOwner
 	log         *slog.Logger
 	reconnector *reconnector
-	stopWatch   func() // stops watching the pins
+	callers     *callerConns // of Config.Auth with PerCaller
+	stopWatch   func()       // stops watching the pins
+	stopLogins  func()       // stops watching the logins
 
 	pinsMu sync.Mutex // held from reading the pins until setActive, so that no older record wins
 
@@ -56,8 +59,12 @@ func New(c Config) (*Module, error) {
 		return nil, err
 	}
 	log := cmp.Or(c.Host.Log, slog.New(slog.DiscardHandler))
-	m := &Module{config: c, owner: modules.OwnerOf(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}}
+	m := &Module{config: c, owner: modules.OwnerOf(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}, stopLogins: func() {}}
 	m.reconnector = newReconnector(c, log, m.updateTools)
+	m.callers = newCallerConns(c, log)
+	if c.Auth != nil {
+		m.stopLogins = c.Auth.WatchLogins(m.loginChanged)
+	}
 	if !c.DisablePinning {
 		m.stopWatch = c.Pins.WatchOwner(m.owner, m.notifyChanged)
 	}
@@ -82,6 +89,10 @@ func (m *Module) CachedGroups() ([]toolgroups.Group, bool) {
 func (m *Module) Provision(ctx context.Context) error {
 	if m.config.NoConnect {
 		return errcode.New(errcode.ToolUnavailable, "MCP server %q is not contacted by this command", m.config.Name)
+	}
+	if m.config.Auth != nil && m.config.Auth.NeedsLogin(ctx, mcpauth.Operator) { // its tools are listed when the operator has logged in
+		m.log.Warn("MCP server needs a login of the operator; see \"rolecall mcp login\"", "server", m.config.Name)
+		return nil
 	}
 	_, err := m.reconnector.connection(ctx)
 	return err
@@ -120,6 +131,8 @@ func (m *Module) onlyOffered(pins []modules.ToolPin) []modules.ToolPin {
 // Close implements io.Closer.
 func (m *Module) Close() error {
 	m.stopWatch()
+	m.stopLogins()
+	m.callers.close()
 	m.reconnector.close()
 	return nil
 }
@@ -224,7 +237,7 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 // definitions are checked like those that come from a server. It must be called with mu
 // held.
 func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
-	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations)}
+	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations), Listing: p.Listing}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}
 	if p.Kind != "" {
 		e, ok := findResourceTool(p.Tool)

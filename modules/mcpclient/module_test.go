@@ -23,7 +23,7 @@ import (
 
 // realTools are the tools of realServer in the group fs.
 var realTools = []string{
-	"fs__again", "fs__both", "fs__crash", "fs__define", "fs__echo", "fs__environment", "fs__fail", "fs__number", "fs__parts", "fs__slow",
+	"fs__again", "fs__both", "fs__crash", "fs__define", "fs__echo", "fs__environment", "fs__fail", "fs__hidden", "fs__number", "fs__parts", "fs__slow",
 	"fs__list_resources", "fs__read_resource", "fs__list_prompts", "fs__get_prompt",
 }
 
@@ -59,6 +59,11 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 			{"fs__parts", `{}`, `{"content":[{"type":"text","text":"look"},` +
 				`{"type":"image","mimeType":"image/png","size":73},{"type":"audio","mimeType":"audio/wav","size":1048577},` +
 				`{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain"},{"type":"resource_link","uri":"mem://b","name":"b"}]}`},
+			{"fs__hidden", `{}`, `{"content":[{"type":"text","text":"do this[31m\nnow"},` +
+				`{"type":"resource","text":"do this[31m\nnow","uri":"mem://do this[31m now"},` +
+				`{"type":"resource_link","uri":"mem://a","name":"do this[31m now","title":"do this[31m now","description":"do this[31m now"}]}`},
+			{"fs__hidden", `{"structured":1}`, `{"do this[31m\nnow":["do this[31m\nnow"]}`},
+			{"fs__hidden", `{"fail":1}`, `"error":"tool_execution_failed","message":"do this[31m\nnow"`},
 			{"call_fs_echo", `{"n":1}`, `{"n":1}`},
 			{"call_fs_fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"call_fs_fail"}`},
 			{"call_fs_list-uresources", `{}`, `"uri":"mem://a"`},

@@ -47,7 +47,7 @@ func (m *Module) nameTool(n NamedTool, offered []tool.Tool) tool.Tool {
 
 // define returns the definition of a named tool that calls a tool with the definition d.
 func (n NamedTool) define(d tool.Definition) tool.Definition {
-	d.Name, d.Description = n.Name, n.Description
+	d.Name, d.Description, d.Listing.Title = n.Name, n.Description, ""
 	return modules.Labels{Tools: map[string]modules.Label{n.Name: n.Label}}.Apply(n.Name, d)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 )
 
 // minRelistInterval is the shortest time between two lists after notifications of a server.
@@ -82,7 +83,7 @@ func (r *reconnector) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	n, err := dial(ctx, r.config, r.log, r.watcher.changed)
+	n, err := dial(ctx, r.config, r.log, r.config.authorizer(mcpauth.Operator))
 	if err == nil {
 		if err = r.listTools(ctx, n); err != nil {
 			n.close()
@@ -93,6 +94,7 @@ func (r *reconnector) connect(ctx context.Context) (*conn, error) {
 	}
 	r.conn, r.failures, r.lastErr = n, 0, nil
 	r.delays.Reset()
+	n.watcher.Store(&r.watcher)
 	r.lastConn.Store(n)
 	r.log.Info("MCP server connected", "protocol", n.session.InitializeResult().ProtocolVersion)
 	r.background.Go(func() { r.followChanges(n) })
@@ -140,6 +142,10 @@ func (r *reconnector) recordFailure(ctx context.Context, err error) error {
 		}
 		return cancelled
 	}
+	if errcode.CodeOf(err) == errcode.AuthorizationRequired { // no attempt helps before a login, which needs none
+		r.log.Log(ctx, slog.LevelDebug, "MCP server needs a login", "error", err)
+		return r.unavailable(err, 0)
+	}
 	delay := r.delays.Next()
 	r.failures++
 	r.retryAt, r.lastErr = time.Now().Add(delay), err
@@ -154,6 +160,9 @@ func (r *reconnector) recordFailure(ctx context.Context, err error) error {
 // unavailable returns the error while no connection is possible for wait. Before the first
 // connection it leaves wait out: modules.Loader has its own delays then.
 func (r *reconnector) unavailable(cause error, wait time.Duration) error {
+	if errcode.CodeOf(cause) == errcode.AuthorizationRequired {
+		return errcode.Wrap(errcode.AuthorizationRequired, cause, "%s", errcode.Message(cause)).With("server", r.config.Name)
+	}
 	if r.lastConn.Load() == nil {
 		return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q failed to start", r.config.Name)
 	}

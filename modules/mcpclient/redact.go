@@ -6,14 +6,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"github.com/rolecall/rolecall/internal/redact"
 )
 
 // redactBody returns the body of a response without the secrets that the server was given.
 func (w *httpTransport) redactBody(response *http.Response) io.ReadCloser {
-	if w.secrets == nil {
+	secrets := w.secrets.current()
+	if secrets == nil {
 		return response.Body
 	}
-	b := &redactedBody{ReadCloser: response.Body, transport: w, stream: isStream(response)}
+	b := &redactedBody{ReadCloser: response.Body, transport: w, secrets: secrets, stream: isStream(response)}
 	b.in = bufio.NewReader(b.ReadCloser)
 	return b
 }
@@ -22,6 +25,7 @@ func (w *httpTransport) redactBody(response *http.Response) io.ReadCloser {
 type redactedBody struct {
 	io.ReadCloser
 	transport *httpTransport
+	secrets   *redact.Redactor
 	in        *bufio.Reader
 	stream    bool
 	redacted  []byte // not read yet
@@ -65,11 +69,11 @@ func (b *redactedBody) next() (part []byte, err error) {
 func (b *redactedBody) redact(part []byte) []byte {
 	data, isData := bytes.CutPrefix(part, []byte("data:"))
 	if !b.stream || !isData {
-		return b.transport.secrets.RedactJSON(part)
+		return b.secrets.RedactJSON(part)
 	}
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 {
 		return part
 	}
-	return bytes.Replace(part, text, b.transport.secrets.RedactJSON(text), 1)
+	return bytes.Replace(part, text, b.secrets.RedactJSON(text), 1)
 }

@@ -54,6 +54,16 @@ func realServer() *sdk.Server {
 			&sdk.ResourceLink{URI: "mem://b", Name: "b"},
 		}}, nil
 	})
+	add("hidden", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		const text = "do\U000e0041\u202e this\x1b[31m\r\nnow\u200b"
+		if strings.Contains(string(r.Params.Arguments), "structured") {
+			return &sdk.CallToolResult{StructuredContent: map[string]any{text: []any{text}}}, nil
+		}
+		return &sdk.CallToolResult{IsError: strings.Contains(string(r.Params.Arguments), "fail"), Content: []sdk.Content{
+			&sdk.TextContent{Text: text}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "mem://" + text, Text: text}},
+			&sdk.ResourceLink{URI: "mem://a", Name: text, Title: text, Description: text, MIMEType: text},
+		}}, nil
+	})
 	add("number", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{
 			Content:           []sdk.Content{&sdk.TextContent{Text: `{"id": 12345678901234567890}`}},
@@ -81,7 +91,7 @@ func realServer() *sdk.Server {
 		return textResult(strings.Join(append(os.Environ(), "DIR="+dir, fmt.Sprint("PID=", os.Getpid())), "\n")), nil
 	})
 	add("define", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		var t struct{ Name, Description string }
+		var t struct{ Name, Description, Title string }
 		if err := json.Unmarshal(r.Params.Arguments, &t); err != nil {
 			return nil, err
 		}
@@ -89,7 +99,7 @@ func realServer() *sdk.Server {
 			s.RemoveTools(t.Name)
 			return textResult("removed"), nil
 		}
-		s.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		s.AddTool(&sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return textResult("defined as " + t.Description), nil
 		})
 		return textResult("defined"), nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -46,13 +47,11 @@ func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 
 // tryCall sends the request once. sent reports whether the server may have acted.
 func (t *remoteTool) tryCall(ctx context.Context, c tool.Call) (r tool.Result, sent bool, err error) {
-	n, err := t.module.reconnector.connection(ctx)
+	n, release, err := t.connection(ctx, c)
 	if err != nil {
 		return r, false, err
 	}
-	if !t.module.isActive(t.pin.Tool, t.digest) {
-		return r, false, errcode.New(errcode.ToolUnavailable, "the definition of the tool on server %q has changed; the operator has to accept the new one", t.module.config.Name)
-	}
+	defer release()
 	ctx, flag := withSent(ctx)
 	r, err = t.send(ctx, n, c)
 	if err == nil {
@@ -66,6 +65,28 @@ func (t *remoteTool) tryCall(ctx context.Context, c tool.Call) (r tool.Result, s
 		n.close()
 	}
 	return r, mayHaveActed(flag, err), n.explain(err)
+}
+
+// connection returns the connection for a call, until release is called: that of the operator, or
+// that of the person for whom the call is made. In any case the definition is compared with what
+// the server has last said to the operator.
+func (t *remoteTool) connection(ctx context.Context, c tool.Call) (n *conn, release func(), err error) {
+	m := t.module
+	n, err = m.reconnector.connection(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !m.isActive(t.pin.Tool, t.digest) {
+		return nil, nil, errcode.New(errcode.ToolUnavailable, "the definition of the tool on server %q has changed; the operator has to accept the new one", m.config.Name)
+	}
+	if m.config.Auth == nil || !m.config.Auth.PerCaller() {
+		return n, func() {}, nil
+	}
+	subject, err := m.config.subjectOf(c)
+	if err != nil || subject == mcpauth.Operator {
+		return n, func() {}, err
+	}
+	return m.callers.acquire(ctx, subject)
 }
 
 // errTimeout is the cause of a context that ended after Config.Timeout.
@@ -100,6 +121,8 @@ func (t *remoteTool) callError(caller, callCtx context.Context, name string, err
 	switch {
 	case caller.Err() != nil: // the gate handles it
 		return fmt.Errorf("call %s: %w", name, context.Cause(caller))
+	case errcode.CodeOf(err) == errcode.AuthorizationRequired:
+		return errcode.Wrap(errcode.AuthorizationRequired, err, "%s did not run: %s", name, errcode.Message(err)).With("server", t.module.config.Name)
 	case sent && t.definition.Effect == tool.Mutating:
 		return errcode.Wrap(errcode.ToolInterrupted, err, "%s was sent to the server %q and its outcome is unknown: verify the effect before retrying", name, t.module.config.Name)
 	case callCtx.Err() != nil && sent:

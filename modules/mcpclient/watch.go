@@ -78,11 +78,14 @@ func (w *watcher) version(n *conn, uri string, now time.Time) (version uint64, s
 
 // ResourceVersion implements tool.ResourceVersioner. The client subscribes to the resource at
 // the server, in the background, and counts the notifications. A server that supports no
-// subscriptions notifies nothing.
+// subscriptions notifies nothing, and neither does one with connections of callers.
 func (c catalog) ResourceVersion(_ context.Context, _ identity.Principal, uri string) (string, error) {
 	known, ok := c.serverURI(uri)
 	if !ok {
 		return "", errcode.New(errcode.FileNotFound, "there is no resource %q", uri)
+	}
+	if auth := c.module.config.Auth; auth != nil && auth.PerCaller() {
+		return "", nil // a subscription on the operator's connection could tell of what is another person's
 	}
 	r := c.module.reconnector
 	n := r.lastConn.Load()

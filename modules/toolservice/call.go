@@ -19,7 +19,7 @@ import (
 // serviceTool is one tool of a service. It is immutable.
 type serviceTool struct {
 	module     *Module
-	config     Tool
+	values     string // a JSON object
 	definition tool.Definition
 }
 
@@ -38,7 +38,7 @@ func (t *serviceTool) Call(ctx context.Context, c tool.Call) (tool.Result, error
 	text, sent, err := t.send(timed, c)
 	switch {
 	case err == nil:
-		return tool.Result{Text: text}, nil
+		return tool.Result{Text: textutil.RemoveInvisible(text)}, nil
 	case ctx.Err() != nil: // the gate handles it
 		return tool.Result{}, fmt.Errorf("call %s: %w", c.Name, context.Cause(ctx))
 	}
@@ -118,7 +118,7 @@ func (t *serviceTool) message(ctx context.Context, c tool.Call, most int) (broke
 	if arguments == "" {
 		arguments = "{}"
 	}
-	r := protocol.Request{User: userOf(c), Config: t.config.values(), Arguments: arguments}
+	r := protocol.Request{User: userOf(c), Config: t.values, Arguments: arguments}
 	body := r.Encode()
 	if len(body) > most {
 		return broker.Message{}, errcode.New(errcode.InvalidArguments, "the request has %d bytes and the broker accepts %d; send less", len(body), most)
@@ -135,8 +135,14 @@ func (t *serviceTool) callError(name string, sent bool, err error) error {
 		return reported(service, e)
 	}
 	switch {
+	case errors.Is(err, fair.ErrQueueFull):
+		return errcode.New(errcode.RateLimited, "%s did not run: too many calls wait for the tool service %q already; wait for your own calls to finish, then call again", name, service)
+	case !sent && errors.Is(err, broker.ErrTooLarge):
+		return errcode.New(errcode.InvalidArguments, "%s did not run: the request is larger than the broker of the tool service %q accepts; send less", name, service)
 	case errors.Is(err, broker.ErrNoService):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: no service receives requests of the tool service %q; it may be called again later", name, service)
+	case errors.Is(err, broker.ErrBusy):
+		return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the broker of the tool service %q takes no messages for now; it may be called again later", name, service)
 	case errors.Is(err, errMalformed), errors.Is(err, errOversized):
 		return t.badResponse(service, err)
 	case sent && t.definition.Effect == tool.Mutating:
@@ -159,10 +165,14 @@ func reported(service string, e *protocol.Error) error {
 	case protocol.ErrorRateLimited:
 		return errcode.New(errcode.ToolUnavailable, "the tool service %q has too much to do and did nothing; call again later", service)
 	case protocol.ErrorForbidden:
-		return errcode.New(errcode.ToolUnavailable, "the tool service %q rejected the call token and did nothing; the operator has to give it its key", service)
+		return errcode.New(errcode.ToolUnavailable, "the tool service %q rejected the request and did nothing: %s; the operator compares its key and its clock",
+			service, textutil.OneLine(cmp.Or(e.Message, "the call token is not valid"), maxReasonText))
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "%s", textutil.Truncate(cmp.Or(e.Message, e.Type, "the tool service failed without a message"), maxErrorText))
+	return errcode.New(errcode.ToolExecutionFailed, "%s", textutil.Truncate(textutil.RemoveInvisible(cmp.Or(e.Message, e.Type, "the tool service failed without a message")), maxErrorText))
 }
+
+// maxReasonText is the largest number of bytes of a service's reason to reject a request.
+const maxReasonText = 200
 
 // maxErrorText is the largest number of bytes of an error's text that the model reads.
 const maxErrorText = 4 << 10

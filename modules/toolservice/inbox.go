@@ -106,6 +106,9 @@ func (r *request) take(d broker.Delivery) (a answer, ended bool) {
 	case r.text.Len()+len(piece.Text) > r.most:
 		return answer{err: errOversized}, true
 	}
+	if piece.EndOfStream && r.text.Len() == 0 { // most responses have one piece
+		return answer{text: piece.Text}, true
+	}
 	r.text.WriteString(piece.Text)
 	return answer{text: r.text.String()}, piece.EndOfStream
 }

@@ -1,8 +1,8 @@
 package toolservice
 
 import (
-	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -17,7 +17,11 @@ const operator = "operator"
 // userOf returns for whom a call is made: the name of the external caller whose task or request
 // it is, else operator. Both come from the gate.
 func userOf(c tool.Call) string {
-	caller, ok := identity.ParseCaller(cmp.Or(c.Owner, c.By.String()))
+	behind := c.Owner
+	if behind == "" {
+		behind = c.By.String()
+	}
+	caller, ok := identity.ParseCaller(behind)
 	if !ok {
 		return operator
 	}
@@ -49,9 +53,26 @@ func (t *serviceTool) token(ctx context.Context, c tool.Call, r protocol.Request
 	if !ok {
 		expires = time.Now().Add(t.module.timeout())
 	}
-	return protocol.Token{
+	claims := protocol.Token{
 		Service: config.Service.ID, Organization: organization,
 		Agent: string(c.By.Agent), Role: role, Tool: c.Name, CallID: string(c.ID),
 		Expires: expires.UTC().Truncate(time.Second).Add(time.Second),
-	}.SignRequest(r, keys...), nil
+	}
+	return t.module.signer(keys).SignRequest(claims, r), nil
+}
+
+// keySigner is the signer of some keys.
+type keySigner struct {
+	keys   []string
+	signer *protocol.Signer
+}
+
+// signer returns the signer of keys, which change seldom.
+func (m *Module) signer(keys []string) *protocol.Signer {
+	last := m.signing.Load()
+	if last == nil || !slices.Equal(last.keys, keys) {
+		last = &keySigner{keys, protocol.NewSigner(keys...)}
+		m.signing.Store(last)
+	}
+	return last.signer
 }

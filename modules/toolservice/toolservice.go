@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -80,11 +81,14 @@ type Module struct {
 	tools  []tool.Tool
 	slots  *fair.Semaphore
 
+	signing atomic.Pointer[keySigner] // of the last call; nil before the first
+
 	opening chan struct{} // has one place: the right to change link
 	mu      sync.Mutex    // guards what follows
 	driver  broker.Driver // from Provision to Close
 	release func() error  // of driver
 	link    *linkInbox
+	failed  error // of the last attempt to open a link; nil after a success
 }
 
 // linkInbox is an open link with its inbox.
@@ -120,7 +124,7 @@ func (m *Module) MakeTool(t Tool) (tool.Tool, error) {
 	if err := tool.CheckName(t.Definition.Name); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "tool of the service %q: %v", m.Name(), err)
 	}
-	return &serviceTool{module: m, config: t, definition: t.Definition}, nil
+	return &serviceTool{module: m, values: t.values(), definition: t.Definition}, nil
 }
 
 // GroupID returns the id of the group of a service.
@@ -200,6 +204,9 @@ func (m *Module) openLink(ctx context.Context) (*linkInbox, error) {
 	l = &linkInbox{inbox: &inbox{}, maxBytes: driver.MaxBytes}
 	s := m.config.Service
 	if l.link, err = driver.Open(ctx, broker.Queues{Service: s.ID, Request: s.Request, Response: s.Response}, l.inbox.receive); err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.failed = err
 		return nil, err
 	}
 	return l, m.keepLink(l)
@@ -225,6 +232,20 @@ func (m *Module) keepLink(l *linkInbox) error {
 	if m.driver == nil {
 		return errors.Join(errClosed, l.link.Close())
 	}
-	m.link = l
+	m.link, m.failed = l, nil
+	return nil
+}
+
+// CheckHealth implements modules.HealthChecker. The error is broker.ErrUnavailable while the broker
+// cannot be reached, as far as the last call and the connection show.
+func (m *Module) CheckHealth() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.link == nil {
+		return m.failed
+	}
+	if l, ok := m.link.link.(broker.ConnectedLink); ok && !l.IsConnected() {
+		return broker.ErrUnavailable
+	}
 	return nil
 }

@@ -30,6 +30,7 @@ type fakeBroker struct {
 	released atomic.Int32
 	drop     func() // set by Open: the connection is lost
 	refuse   atomic.Bool
+	tooLarge atomic.Bool
 }
 
 func (b *fakeBroker) Open(_ context.Context, _ broker.Queues, receive func(broker.Delivery)) (broker.Link, error) {
@@ -57,6 +58,9 @@ func (l *fakeLink) Send(_ context.Context, m broker.Message) (bool, error) {
 	l.sends.Add(1)
 	if l.refuse.Load() {
 		return false, broker.ErrUnavailable
+	}
+	if l.tooLarge.Load() {
+		return false, broker.ErrTooLarge
 	}
 	l.answer(m, l.receive)
 	return true, nil
@@ -120,6 +124,12 @@ func TestCall_Outcomes(t *testing.T) {
 		want   string
 	}{
 		{"one message", 0, func(m broker.Message, r respond) { r(text(m.ID, end)) }, "funny"},
+		{"invisible characters", 0, func(m broker.Message, r respond) {
+			r(text(m.ID, `{"response":"fun\u001b[31mny\udb40\udc41\u202e","end_of_stream":true}`))
+		}, "fun[31mny"},
+		{"invisible characters in an error", 0, func(m broker.Message, r respond) {
+			r(text(m.ID, `{"error":{"type":"x","message":"no\udb40\udc41 fun"}}`))
+		}, "tool_execution_failed: no fun"},
 		{"pieces", 0, func(m broker.Message, r respond) {
 			r(text(m.ID, `{"response":"very ","end_of_stream":false}`))
 			r(text(m.ID, `{"response":""}`))
@@ -161,7 +171,11 @@ func TestCall_Outcomes(t *testing.T) {
 			r(broker.Delivery{Message: broker.Message{ID: m.ID}, Err: broker.ErrNoService})
 		}, `tool_unavailable: tell-joke did not run: no service receives requests of the tool service "joke-service"; it may be called again later`},
 		{"token rejected", 0, func(m broker.Message, r respond) { r(text(m.ID, `{"error":{"type":"forbidden"}}`)) },
-			`tool_unavailable: the tool service "joke-service" rejected the call token and did nothing; the operator has to give it its key`},
+			`tool_unavailable: the tool service "joke-service" rejected the request and did nothing: the call token is not valid; the operator compares its key and its clock`},
+		{"token expired", 0, func(m broker.Message, r respond) {
+			r(text(m.ID, `{"error":{"type":"forbidden","message":"the call token\nhas expired"}}`))
+		},
+			`tool_unavailable: the tool service "joke-service" rejected the request and did nothing: the call token has expired; the operator compares its key and its clock`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			joke, _ := newTool(t, &fakeBroker{answer: c.answer}, c.effect, nil)
@@ -335,6 +349,43 @@ func TestCall_RequestLargerThanTheBrokerAccepts(t *testing.T) {
 	if got := outcome(joke.Call(t.Context(), call)); !strings.HasPrefix(got, "invalid_arguments: the request has 100") || b.sends.Load() != 0 {
 		t.Errorf("got %.200q", got)
 	}
+}
+
+// The broker may accept less than it said before the connection.
+func TestCall_BrokerRejectsTheSize(t *testing.T) {
+	b := &fakeBroker{}
+	b.tooLarge.Store(true)
+	joke, _ := newTool(t, b, tool.Mutating, nil)
+	want := `invalid_arguments: tell-joke did not run: the request is larger than the broker of the tool service "joke-service" accepts; send less`
+	if got := outcome(joke.Call(t.Context(), ann())); got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A caller whose calls fill the queue is told so. Another caller waits and is answered.
+func TestCall_QueueIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		joke, _ := newTool(t, &fakeBroker{answer: func(broker.Message, func(broker.Delivery)) {}}, 0, func(c *toolservice.Config) {
+			c.Service.MaxConcurrent, c.Service.Timeout = 1, time.Hour
+		})
+		const count = 2000
+		outcomes := make(chan string, count)
+		for range count {
+			go func() { outcomes <- outcome(joke.Call(ctx, ann())) }()
+		}
+		synctest.Wait()
+		want := `rate_limited: tell-joke did not run: too many calls wait for the tool service "joke-service" already; wait for your own calls to finish, then call again`
+		if rejected := len(outcomes); rejected != count-1-1024 {
+			t.Errorf("%d of %d calls were rejected; 1024 may wait", rejected, count)
+		}
+		for range len(outcomes) {
+			if got := <-outcomes; got != want {
+				t.Fatalf("got %q", got)
+			}
+		}
+	})
 }
 
 func TestCall_ConcurrencyIsBoundedAndFair(t *testing.T) {

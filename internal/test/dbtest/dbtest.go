@@ -1,4 +1,4 @@
-// Package dbtest starts real PostgreSQL, MariaDB and RabbitMQ servers for tests. Each server
+// Package dbtest starts real PostgreSQL, MariaDB, RabbitMQ and Pulsar servers for tests. Each server
 // starts once for the tests of a package, on a loopback port and in a temporary
 // directory, and stops after them.
 //
@@ -12,6 +12,7 @@ package dbtest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/rolecall/rolecall/internal/procgroup"
 	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/testcert"
 )
 
 // Database contains the parameters of a connection to a database.
@@ -44,7 +46,7 @@ type Database struct {
 // calls it and exits with the status it returns.
 func RunTests(m *testing.M) int {
 	defer func() {
-		for _, s := range []*server{&postgres, &mariadb, &rabbitmq} {
+		for _, s := range []*server{&postgres, &mariadb, &rabbitmq, &pulsar} {
 			s.stop()
 		}
 	}()
@@ -54,7 +56,7 @@ func RunTests(m *testing.M) int {
 // server is one database server of this process.
 type server struct {
 	name      string
-	account   string // runs the server when the tests run as root
+	account   string // runs the server when the tests run as root; "" is root
 	readyLine string // the line it logs then
 	prepare   func(s *server) error
 	argv      func(s *server) []string
@@ -201,9 +203,9 @@ func (s *server) runProgram(argv ...string) error {
 }
 
 // findAccount sets the owner to the server's account if the tests run as root, because
-// the servers refuse to run as root.
+// most servers refuse to run as root.
 func (s *server) findAccount(euid int) error {
-	if euid != 0 {
+	if euid != 0 || s.account == "" {
 		return nil
 	}
 	found, err := lookupAccount(s.account)
@@ -211,6 +213,43 @@ func (s *server) findAccount(euid int) error {
 		return fmt.Errorf("find the account %s, because %s does not run as root: %w", s.account, s.name, err)
 	}
 	s.owner = &found
+	return nil
+}
+
+// writeFiles writes files into the directory of the server.
+func (s *server) writeFiles(texts map[string]string) error {
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The certificate of a server with TLS and its key, in its directory.
+const (
+	certFile = "cert.pem"
+	keyFile  = "key.pem"
+)
+
+// writeCertificate writes the certificate and the key, which the account of the server may read.
+func (s *server) writeCertificate() error {
+	cert, key := filepath.Join(s.dir, certFile), filepath.Join(s.dir, keyFile)
+	if _, err := testcert.Write(cert, key, 1); err != nil || s.owner == nil {
+		return err
+	}
+	return errors.Join(os.Chown(cert, int(s.owner.uid), int(s.owner.gid)), os.Chown(key, int(s.owner.uid), int(s.owner.gid)))
+}
+
+// addPorts finds further ports of the server.
+func (s *server) addPorts(count int) error {
+	for range count {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		s.ports = append(s.ports, port)
+	}
 	return nil
 }
 

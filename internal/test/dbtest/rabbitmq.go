@@ -1,8 +1,8 @@
 package dbtest
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -12,8 +12,11 @@ import (
 type Broker struct {
 	Host     string
 	Port     int
-	User     string // has all rights
-	Password string
+	TLSPort  int
+	User     string // has all rights; "" with a token
+	Password string // or token
+	CA       string // path of the certificate of the broker, in PEM, which is its own issuer
+	Key      string // path of its key
 }
 
 // rabbitmqProgram is where Debian installs the server. The program of this name in the PATH
@@ -24,20 +27,15 @@ const rabbitmqProgram = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 var rabbitmq = server{
 	name: "rabbitmq", account: "rabbitmq", readyLine: "Server startup complete",
 	prepare: func(s *server) error {
-		for range 2 {
-			port, err := freePort()
-			if err != nil {
-				return err
-			}
-			s.ports = append(s.ports, port)
+		if err := errors.Join(s.addPorts(3), s.writeCertificate()); err != nil {
+			return err
 		}
-		config := fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d\nlog.console = true\nlog.file = false\nloopback_users = none\ndisk_free_limit.absolute = 1MB\n", s.port)
-		for name, text := range map[string]string{"plugins": "[].", "rabbitmq.conf": config} {
-			if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
-				return err
-			}
-		}
-		return nil
+		in := func(name string) string { return filepath.Join(s.dir, name) }
+		config := fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d\nlisteners.ssl.1 = 127.0.0.1:%d\n"+
+			"ssl_options.cacertfile = %s\nssl_options.certfile = %[3]s\nssl_options.keyfile = %s\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n"+
+			"log.console = true\nlog.file = false\nloopback_users = none\ndisk_free_limit.absolute = 1MB\n",
+			s.port, s.ports[2], in(certFile), in(keyFile))
+		return s.writeFiles(map[string]string{"plugins": "[].", "rabbitmq.conf": config})
 	},
 	argv: func(s *server) []string {
 		return []string{"/bin/sh", "-c", "epmd & exec " + rabbitmqProgram + " >&2 </dev/null"}
@@ -58,12 +56,23 @@ var rabbitmq = server{
 // nodeName returns the name of the node of a RabbitMQ server.
 func (s *server) nodeName() string { return "tester" + strconv.Itoa(s.port) + "@localhost" }
 
-// StartRabbitMQ returns the real RabbitMQ that the tests of a package share. With -short it
-// skips the test.
+// StartRabbitMQ returns the real RabbitMQ that the tests of a package share. With TLS it lets in clients
+// that have its certificate. With -short it skips the test.
 func StartRabbitMQ(t testing.TB) Broker {
 	t.Helper()
 	rabbitmq.ensureStarted(t, rabbitmqProgram, "epmd")
-	return Broker{Host: "127.0.0.1", Port: rabbitmq.port, User: "tester", Password: password}
+	return Broker{
+		Host: "127.0.0.1", Port: rabbitmq.port, TLSPort: rabbitmq.ports[2], User: "tester", Password: password,
+		CA: filepath.Join(rabbitmq.dir, certFile), Key: filepath.Join(rabbitmq.dir, keyFile),
+	}
+}
+
+// ControlRabbitMQ runs rabbitmqctl for the server of StartRabbitMQ.
+func ControlRabbitMQ(t testing.TB, args ...string) {
+	t.Helper()
+	if err := rabbitmq.runProgram(append([]string{"/usr/lib/rabbitmq/bin/rabbitmqctl"}, args...)...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // KillRabbitMQ kills the server of StartRabbitMQ, as a power cut does. restart starts it again,

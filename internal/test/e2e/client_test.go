@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/modules"
@@ -49,9 +51,10 @@ func clientMain(path, url string) int {
 func runClient(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
-	c, err := newSuiteClient(ctx, url)
+	scenario := os.Getenv("MCP_CONFORMANCE_SCENARIO")
+	c, err := newSuiteClient(ctx, url, scenario)
 	if err == nil {
-		err = c.runScenario(ctx, os.Getenv("MCP_CONFORMANCE_SCENARIO"))
+		err = c.runScenario(ctx, scenario)
 	}
 	if c != nil {
 		err = errors.Join(err, c.close())
@@ -66,9 +69,10 @@ type suiteClient struct {
 	store  *persist.Store
 	dir    string
 	caller identity.Principal
+	login  *suiteLogin // nil for scenarios without OAuth
 }
 
-func newSuiteClient(ctx context.Context, url string) (*suiteClient, error) {
+func newSuiteClient(ctx context.Context, url, scenario string) (*suiteClient, error) {
 	dir, err := os.MkdirTemp("", "rolecall-client-")
 	if err != nil {
 		return nil, err
@@ -85,18 +89,39 @@ func newSuiteClient(ctx context.Context, url string) (*suiteClient, error) {
 	}
 	c.loader = modules.NewLoader(c.rt.GroupManager())
 	log, prefix := slog.New(slog.NewTextHandler(os.Stderr, nil)), ""
-	server, err := mcpclient.New(mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPinStore(c.rt.OwnerStore()),
-		Host: modules.ModuleHost{Log: log, Store: c.rt.OwnerStore(), Changed: func() { c.loader.NotifyChanged("suite") }}})
-	if err != nil {
-		return c, err
+	config := mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPinStore(c.rt.OwnerStore()),
+		Host: modules.ModuleHost{Log: log, Store: c.rt.OwnerStore(), Changed: func() { c.loader.NotifyChanged("suite") }}}
+	if strings.HasPrefix(scenario, "auth/") {
+		if c.login, err = newSuiteLogin(ctx, url, scenario, dir, c.rt.OwnerStore()); err != nil {
+			return c, err
+		}
+		config.Auth = c.login.server
+		if err := c.login.logIn(ctx, ""); err != nil {
+			return c, err
+		}
 	}
-	if err := c.loader.LoadModule(ctx, server); err != nil {
+	err = c.load(ctx, config)
+	if c.login != nil && errcode.CodeOf(err) == errcode.AuthorizationRequired {
+		if err = c.login.logIn(ctx, ""); err == nil {
+			err = c.load(ctx, config)
+		}
+	}
+	if err != nil {
 		return c, err
 	}
 	use := toolgroups.SetOf("suite")
 	role, err := c.rt.CreateRole(ctx, tool.Call{By: identity.ByOperator("suite")}, org.RoleSpec{Name: "client", Use: &use})
 	c.caller = identity.ByCaller("suite", role.ID)
 	return c, err
+}
+
+// load loads the server as a module.
+func (c *suiteClient) load(ctx context.Context, config mcpclient.Config) error {
+	server, err := mcpclient.New(config)
+	if err != nil {
+		return err
+	}
+	return c.loader.LoadModule(ctx, server)
 }
 
 func (c *suiteClient) close() error {
@@ -106,6 +131,9 @@ func (c *suiteClient) close() error {
 	}
 	if c.loader != nil {
 		errs = append(errs, c.loader.Close(context.Background()))
+	}
+	if c.login != nil {
+		c.login.logins.Close()
 	}
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
@@ -127,13 +155,29 @@ func (c *suiteClient) runScenario(ctx context.Context, scenario string) error {
 		return err
 	}
 	for _, call := range calls {
+		if err := c.call(ctx, call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call makes a call. When it needs another login, the person logs in and the call is made again,
+// once.
+func (c *suiteClient) call(ctx context.Context, call toolCall) error {
+	for again := false; ; again = true {
 		a, err := c.rt.InvokeTool(ctx, c.caller, call.Name, call.Arguments)
 		if err != nil {
 			return fmt.Errorf("call %s: %w", call.Name, err)
 		}
 		fmt.Fprintf(os.Stderr, "%s: %v %s\n", call.Name, a.Err, a.Result.JSON())
+		if again || c.login == nil || !strings.Contains(string(a.Result.JSON()), string(errcode.AuthorizationRequired)) {
+			return nil
+		}
+		if err := c.login.logIn(ctx, ""); err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
 // scenarioCalls returns the calls that the suite asks for, or else one call of each

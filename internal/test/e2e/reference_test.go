@@ -119,6 +119,7 @@ func TestReferenceServers_CallTools(t *testing.T) {
 		{"everything__echo", map[string]any{"message": "hello"}, "Echo: hello"},
 		{"remote__get-sum", map[string]any{"a": 2, "b": 3}, "The sum of 2 and 3 is 5."},
 		{"files__read_text_file", map[string]any{"path": e.paths["folder"] + "/note.txt"}, "a note"},
+		{"everything__get-structured-content", map[string]any{"location": "New York"}, "conditions"}, // the SDK checks the result with the output schema
 		{"memory__create_entities", map[string]any{"entities": []any{map[string]any{"name": "Ada", "entityType": "person", "observations": []string{"counts"}}}}, "Ada"},
 		{"memory__read_graph", nil, "Ada"},
 	} {

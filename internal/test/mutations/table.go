@@ -300,7 +300,7 @@ var mutations = []mutation{
 	},
 	{
 		"a tool gets the caller's credentials", "gate/run.go",
-		`Call(tool.WithoutCredentials(ctx), call)`, `Call(ctx, call)`,
+		`BindInput(tool.WithoutCredentials(ctx), call,`, `BindInput(ctx, call,`,
 		"./gate TestAuthenticate_RequiresValidToken",
 	},
 	{
@@ -445,7 +445,7 @@ var mutations = []mutation{
 	},
 	{
 		"every agent sees the user's images", "runtime/request.go",
-		`stored.By != "" || a.agent.Parent != ""`, `stored.By != ""`,
+		`return a.agent.Parent == ""`, `return true`,
 		"./runtime TestTaskFiles_ImagesOfOthers",
 	},
 	{

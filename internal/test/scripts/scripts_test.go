@@ -25,7 +25,7 @@ var launcher *sandbox.Launcher
 // The scripts in testdata/script run the real main, each in its own directory and home.
 func TestMain(m *testing.M) {
 	launcher = sandbox.Enter(builtin.SandboxPrograms())
-	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { cmd.Main() }, "mcp-server": mcpServer})
+	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { cmd.Main() }, "mcp-server": mcpServer, "tool-service": toolService})
 }
 
 // withServers runs the tests and then stops the databases that they started.

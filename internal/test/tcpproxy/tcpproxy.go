@@ -26,7 +26,13 @@ type Proxy struct {
 // New returns a proxy for the server at target, HOST:PORT. It ends with the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return At(t, "127.0.0.1:0", target)
+}
+
+// At is New with an address of the proxy, HOST:PORT.
+func At(t testing.TB, address, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,17 +3,23 @@ package announced_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/modules/toolservice"
 	"github.com/rolecall/rolecall/modules/toolservice/announced"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
@@ -69,6 +75,7 @@ type process struct {
 	pins      *modules.PinStore
 	admission announced.Admission
 	modules   map[string]*announced.Module
+	logs      strings.Builder
 }
 
 // start starts a registry. It must be called in a bubble of synctest; the test stops it.
@@ -83,8 +90,11 @@ func start(t *testing.T, admission announced.Admission) *process {
 			return p.admission
 		},
 		Keys: func(service string) ([]string, error) {
-			if service == "keyless" {
+			switch service {
+			case "keyless":
 				return nil, nil
+			case "damaged":
+				return nil, errors.New("the file is damaged")
 			}
 			return []string{"key of " + service}, nil
 		},
@@ -99,7 +109,7 @@ func start(t *testing.T, admission announced.Admission) *process {
 			p.modules[m.Name()] = m
 			return m.Provision(ctx)
 		},
-		Changed: func(string) {}, NameTaken: func(_, tool string) bool { return tool == "taken" }, Pins: p.pins,
+		Changed: func(string) {}, NameTaken: func(_, tool string) bool { return tool == "taken" }, Pins: p.pins, Log: slog.New(slog.NewTextHandler(&p.logs, nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -221,16 +231,93 @@ func TestInstances(t *testing.T) {
 	})
 }
 
+// A service that is started again and again stays available, however many processes it has had.
+// What they said is not believed again.
+func TestInstances_Restarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, announced.Accept)
+		var said []protocol.Announcement
+		for i := range 60 {
+			said = append(said, p.say("joke", func(a *protocol.Announcement) { a.Instance, a.Lease = fmt.Sprint(i), 600 }))
+			p.want(fmt.Sprintf("process %d", i), "done")
+			said = append(said, p.say("joke", func(a *protocol.Announcement) {
+				a.Instance, a.End, a.Time = fmt.Sprint(i), true, a.Time.Add(time.Millisecond)
+			}))
+			p.want(fmt.Sprintf("after process %d", i), gone)
+			time.Sleep(5 * time.Second)
+		}
+		for _, a := range said {
+			p.repeat(a)
+			time.Sleep(2 * time.Second)
+		}
+		p.want("after copies of all announcements", gone)
+	})
+}
+
+// What the operator accepted for an MCP server is not accepted for a service that has its name.
+func TestQuarantine_DefinitionOfMCPServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, announced.Quarantine)
+		mcp, err := mcpclient.PinOf("", &sdk.Tool{Name: "work", Description: "first", InputSchema: map[string]any{"type": "object", "additionalProperties": false}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.pins.UpdateTools(t.Context(), "module:joke", "", []modules.ToolPin{mcp}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.registry.Restore(t.Context(), "joke"); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.tools("joke"); len(got) > 0 {
+			t.Errorf("restored are %q", got)
+		}
+		p.say("joke", nil)
+		p.want("announced", "")
+		if got, err := p.pins.ReadPins(t.Context(), "module:joke"); err != nil || len(got.Pending) != 1 {
+			t.Errorf("in quarantine are %+v, %v", got.Pending, err)
+		}
+	})
+}
+
+// Services that say as much as they may do not keep another one from being heard.
+func TestReceive_IsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, announced.Quarantine)
+		p.store.mu.Lock() // the first announcement waits for the disk
+		now := time.Now()
+		say := func(service string, at time.Time) {
+			p.registry.Receive(service, protocol.Announcement{
+				Service: service, Request: "request:tg:" + service, Response: "response:tg:" + service, Tools: text("first"),
+				Instance: "one", Started: now, Time: at, Lease: 60,
+			}.Sign("key of "+service))
+		}
+		for i := range 20 {
+			for n := range 127 {
+				say(fmt.Sprint("greedy-", n), now.Add(time.Duration(i)*time.Millisecond))
+			}
+		}
+		say("modest", now)
+		p.store.mu.Unlock()
+		synctest.Wait()
+		if !slices.Contains(p.registry.Services(), "modest") {
+			t.Errorf("in service are %d others", len(p.registry.Services()))
+		}
+	})
+}
+
 func TestReceive_Drops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, announced.Accept)
-		for _, service := range []string{"rejected", "keyless", "a..b", "a b", "", strings.Repeat("x", 65), "*", ">"} {
+		for _, service := range []string{"rejected", "keyless", "damaged", "a..b", "a b", "", strings.Repeat("x", 65), "*", ">"} {
 			p.registry.Receive(service, protocol.Announcement{Service: service, Time: time.Now(), Started: time.Now(), Instance: "one", Lease: 60,
 				Request: "request:tg:" + service, Response: "response:tg:" + service}.Sign("key of "+service))
 			synctest.Wait()
 		}
 		if list := p.registry.Services(); len(list) > 0 {
 			t.Errorf("in service are %v", list)
+		}
+		if logs := p.logs.String(); !strings.Contains(logs, "the keys cannot be read") || !strings.Contains(logs, "service=damaged") {
+			t.Errorf("logged is %s", logs)
 		}
 		p.say("joke", func(a *protocol.Announcement) {
 			a.Tools = append(a.Tools,

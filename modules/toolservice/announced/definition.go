@@ -2,6 +2,7 @@ package announced
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -50,21 +51,32 @@ func pinOf(t protocol.AnnouncedTool) (modules.ToolPin, error) {
 		return modules.ToolPin{}, fmt.Errorf("its arguments: %w", err)
 	}
 	p, err := mcpclient.PinOf("", &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: schema})
-	if err != nil || t.Effect == "" {
+	if err != nil {
 		return p, err
 	}
 	var effect tool.Effect
-	if _ = effect.UnmarshalText([]byte(t.Effect)); effect.String() != t.Effect { // it never fails
+	if _ = effect.UnmarshalText([]byte(t.Effect)); t.Effect != "" && effect.String() != t.Effect { // it never fails
 		return modules.ToolPin{}, fmt.Errorf("its effect is not readOnly, idempotent or mutating")
 	}
-	p.Annotations, err = json.Marshal(map[string]string{"effect": t.Effect})
+	p.Annotations, err = json.Marshal(annotations{Announced: true, Effect: t.Effect})
 	return p, err
+}
+
+// annotations are the annotations of a pin. Announced distinguishes it from the pin of an MCP server
+// with the same name, so that what is accepted for one is not accepted for the other.
+type annotations struct {
+	Announced bool   `json:"announced"`
+	Effect    string `json:"effect,omitzero"`
 }
 
 // checkPin checks a stored definition as one that comes from a service.
 func checkPin(p modules.ToolPin) error {
 	if p.Kind != "" {
 		return fmt.Errorf("this version has no tool of the kind %.100q", p.Kind)
+	}
+	var a annotations
+	if err := json.Unmarshal(p.Annotations, &a); err != nil || !a.Announced {
+		return errors.New("it was accepted for an MCP server of this name")
 	}
 	if err := tool.CheckName(p.Tool); err != nil {
 		return err

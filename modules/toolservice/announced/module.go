@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +27,7 @@ type Module struct {
 
 	mu        sync.Mutex // guards what follows
 	instances map[string]instance
+	forgotten time.Time                 // what instances said until then is not believed, if they are not known
 	said      [sha256.Size]byte         // of the tools of the last offer, as announced
 	offered   map[string]string         // digests of the last offer, by tool; nil before the first
 	tools     map[string]*announcedTool // by digest: an unchanged definition keeps its tool
@@ -54,6 +54,9 @@ func (m *Module) Name() string { return m.id }
 // Provision implements modules.Provisioner.
 func (m *Module) Provision(ctx context.Context) error { return m.caller.Provision(ctx) }
 
+// CheckHealth implements modules.HealthChecker. A lease that has ended is no failure of rolecall.
+func (m *Module) CheckHealth() error { return m.caller.CheckHealth() }
+
 // Close implements io.Closer.
 func (m *Module) Close() error {
 	m.stopWatch()
@@ -75,10 +78,12 @@ func (m *Module) apply(ctx context.Context, a protocol.Announcement, admission A
 func (m *Module) renew(a protocol.Announcement, now time.Time) (news, leads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.instances, func(_ string, i instance) bool { return now.Sub(i.ends) > protocol.MaxLease })
 	before, known := m.instances[a.Instance]
-	if known && !a.Time.After(before.said) || !known && len(m.instances) >= maxInstances {
+	if known && !a.Time.After(before.said) || !known && !a.Time.After(m.forgotten) {
 		return false, false
+	}
+	if !known && len(m.instances) >= maxInstances {
+		m.forgetOldest()
 	}
 	ends := now.Add(a.LeaseTime())
 	if a.End {
@@ -91,6 +96,18 @@ func (m *Module) renew(a protocol.Announcement, now time.Time) (news, leads bool
 		}
 	}
 	return true, true
+}
+
+// forgetOldest forgets the instance that has been silent the longest. It must be called with mu held.
+func (m *Module) forgetOldest() {
+	oldest := ""
+	for id, i := range m.instances {
+		if oldest == "" || i.said.Before(m.instances[oldest].said) {
+			oldest = id
+		}
+	}
+	m.forgotten = m.instances[oldest].said
+	delete(m.instances, oldest)
 }
 
 // isAlive reports whether a lease of the service has not ended.

@@ -60,10 +60,10 @@ type Config struct {
 // Limits of a Registry.
 const (
 	maxServices  = 128
-	maxInstances = 32  // of one service
-	maxQueued    = 256 // announcements that wait
-	maxPending   = 4   // of them of one service
-	burst        = 20  // announcements of one service at once, and then one in each interval
+	maxInstances = 32                       // of one service
+	maxPending   = 2                        // announcements of one service that wait
+	maxQueued    = maxServices * maxPending // of all services
+	burst        = 20                       // announcements of one service at once, and then one in each interval
 	interval     = 2 * time.Second
 	reportEvery  = time.Minute // a repeated problem of one service
 )
@@ -128,6 +128,9 @@ func (r *Registry) isKnown(service string) bool {
 		return false
 	}
 	keys, err := r.config.Keys(service)
+	if err != nil {
+		r.warn(service, "announcements dropped: the keys cannot be read", err)
+	}
 	return err == nil && len(keys) > 0
 }
 
@@ -288,6 +291,12 @@ func (r *Registry) Services() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.services))
+}
+
+// IsAlive reports whether a lease of a service has not ended.
+func (r *Registry) IsAlive(service string) bool {
+	m, ok := r.find(service)
+	return ok && m.isAlive(time.Now())
 }
 
 // Forget forgets a service. The caller takes its module out of service.

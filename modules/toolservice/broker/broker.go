@@ -58,15 +58,22 @@ type Driver interface {
 // the driver connects again. Its methods are safe for concurrent use.
 type Link interface {
 	// Send sends a request. sent reports whether the service may receive it; without sent it
-	// surely does not. Errors: ErrUnavailable, ErrNoService, ErrTooLarge, and those of ctx.
+	// surely does not. Errors: ErrUnavailable, ErrBusy, ErrNoService, ErrTooLarge, and those of ctx.
 	Send(ctx context.Context, m Message) (sent bool, err error)
 	Close() error
+}
+
+// ConnectedLink is a Link that knows whether it is connected now.
+type ConnectedLink interface {
+	IsConnected() bool
 }
 
 // Embedded is a Driver whose broker runs in this process.
 type Embedded interface {
 	// Address returns the address of its port, HOST:PORT; "" without a port.
 	Address() string
+	// ConnectedServices returns the ids of the services that are connected now.
+	ConnectedServices() []string
 	// CheckAccounts disconnects the services whose accounts are not valid any more, or have
 	// other queues.
 	CheckAccounts()
@@ -86,6 +93,7 @@ type Announcer interface {
 var (
 	ErrNoService   = errors.New("no service receives requests on this queue")
 	ErrUnavailable = errors.New("the broker cannot be reached")
+	ErrBusy        = errors.New("the broker takes no messages for now")
 	ErrTooLarge    = errors.New("the message is larger than the broker accepts")
 )
 

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -56,8 +57,8 @@ func startEmbedded(c broker.Config) (*embedded, error) {
 	if e.server, err = server.NewServer(o); err != nil {
 		return nil, errcode.Wrap(errcode.InvalidConfig, err, "start the broker %s: %v", c.Name, err)
 	}
-	e.server.Start()
-	if !e.server.ReadyForConnections(startTimeout) {
+	e.server.Start() // it has tried to listen when it returns
+	if c.Listen != "" && e.server.Addr() == nil || !e.server.ReadyForConnections(startTimeout) {
 		e.stop()
 		return nil, errcode.New(errcode.InvalidConfig, "start the broker %s: it cannot listen on %s; is another process using the port?", c.Name, c.Listen)
 	}
@@ -168,6 +169,18 @@ func (e *embedded) takeInvalid() (list []uint64) {
 		}
 	}
 	return list
+}
+
+// connectedServices returns the ids of the services that are connected now, each once.
+func (e *embedded) connectedServices() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgetGone()
+	ids := map[string]bool{}
+	for _, a := range e.clients {
+		ids[a.service] = true
+	}
+	return slices.Sorted(maps.Keys(ids))
 }
 
 // servicePermissions returns what the account of a service may do. It answers to the inboxes of

@@ -121,6 +121,14 @@ func (d *driver) CheckAccounts() {
 	}
 }
 
+// ConnectedServices implements broker.Embedded.
+func (d *driver) ConnectedServices() []string {
+	if d.server == nil {
+		return nil
+	}
+	return d.server.connectedServices()
+}
+
 // Address implements broker.Embedded.
 func (d *driver) Address() string {
 	if d.server == nil || d.server.server.Addr() == nil {
@@ -237,6 +245,9 @@ func (l *link) deliver(m *nats.Msg) {
 	}
 	l.receive(d)
 }
+
+// IsConnected implements broker.ConnectedLink.
+func (l *link) IsConnected() bool { return l.conn.IsConnected() }
 
 // Close implements broker.Link.
 func (l *link) Close() error {

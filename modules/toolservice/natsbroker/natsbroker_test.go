@@ -3,6 +3,7 @@ package natsbroker_test
 import (
 	"crypto/rand"
 	"errors"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -191,6 +192,23 @@ func TestEmbedded_OpensNoPortUnlessAsked(t *testing.T) {
 	defer d.Close()
 	if address := d.(broker.Embedded).Address(); address != "" {
 		t.Errorf("it listens on %s", address)
+	}
+}
+
+// A port that another process uses is reported at once: a reload waits for it.
+func TestConnect_PortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	start := time.Now()
+	_, err = natsbroker.Connect(broker.Config{Name: "main", Listen: l.Addr().String()})
+	if err == nil || !strings.Contains(err.Error(), "is another process using the port?") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

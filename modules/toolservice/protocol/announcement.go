@@ -68,8 +68,7 @@ func AnnouncedQueues(service string) (request, response Topic, ok bool) {
 // base64url with a dot between, as of a Token.
 func (a Announcement) Sign(key string) string {
 	body, _ := json.Marshal(a) // a schema that is no JSON leaves an empty body, which is rejected
-	text := base64.RawURLEncoding.EncodeToString(body)
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature(contextAnnouncement, key, text))
+	return NewSigner(key).sign(contextAnnouncement, base64.RawURLEncoding.EncodeToString(body))
 }
 
 // Errors of VerifyAnnouncement.
@@ -90,7 +89,7 @@ func VerifyAnnouncement(text, service string, now time.Time, keys ...string) (An
 		return Announcement{}, ErrAnnouncementLarge
 	}
 	body, signatures, _ := strings.Cut(text, ".")
-	if !isSigned(contextAnnouncement, body, signatures, keys) {
+	if !NewSigner(keys...).hasSigned(contextAnnouncement, body, signatures) {
 		return Announcement{}, ErrAnnouncementInvalid
 	}
 	var a Announcement

@@ -13,6 +13,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // Headers of messages.
@@ -37,17 +38,20 @@ type requestBody struct {
 
 // Encode returns the JSON of r.
 func (r Request) Encode() []byte {
-	body := requestBody(r)
-	text, _ := json.Marshal(body) // texts always marshal
-	return text
+	body := make([]byte, 0, len(r.User)+len(r.Config)+len(r.Arguments)+128)
+	body = appendMember(append(body, '{'), "user", r.User)
+	body = appendMember(body, "config", r.Config)
+	return append(appendMember(body, "arguments", r.Arguments), '}')
 }
 
 // DecodeRequest reads the body of a request. Absent and empty fields are as TrustGraph reads
 // them: no user, and objects without members.
 func DecodeRequest(data []byte) (Request, error) {
-	var body requestBody
-	if err := json.Unmarshal(data, &body); err != nil {
-		return Request{}, fmt.Errorf("read the request: %w", err)
+	body, ok := readFlatRequest(data)
+	if !ok {
+		if err := json.Unmarshal(data, &body); err != nil {
+			return Request{}, fmt.Errorf("read the request: %w", err)
+		}
 	}
 	for _, text := range []*string{&body.Config, &body.Arguments} {
 		if *text == "" {
@@ -55,6 +59,26 @@ func DecodeRequest(data []byte) (Request, error) {
 		}
 	}
 	return Request(body), nil
+}
+
+// readFlatRequest reads a body that a runtime writes. It reports false for another one.
+func readFlatRequest(data []byte) (requestBody, bool) {
+	var body requestBody
+	ok := readFlat(data, func(name []byte, v flatValue) bool {
+		switch string(name) {
+		case "user":
+			return v.storeText(&body.User)
+		case "config":
+			return v.storeText(&body.Config)
+		case "arguments":
+			return v.storeText(&body.Arguments)
+		}
+		return false
+	})
+	if !ok {
+		return requestBody{}, false
+	}
+	return body, true
 }
 
 // Error is a failure that a service reports.
@@ -90,13 +114,18 @@ type responseBody struct {
 
 // Encode returns the JSON of r.
 func (r Response) Encode() []byte {
-	text, _ := json.Marshal(r.Text) // a text always marshals
-	body, _ := json.Marshal(responseBody{r.Error, text, r.EndOfStream})
-	return body
+	failure, _ := json.Marshal(r.Error) // texts always marshal
+	body := make([]byte, 0, len(r.Text)+len(failure)+64)
+	body = append(appendName(append(body, '{'), "error"), failure...)
+	body = appendName(appendMember(body, "response", r.Text), "end_of_stream")
+	return append(strconv.AppendBool(body, r.EndOfStream), '}')
 }
 
 // DecodeResponse reads the body of a response. A response that is not a text is its JSON.
 func DecodeResponse(data []byte) (Response, error) {
+	if r, ok := readFlatResponse(data); ok {
+		return r, nil
+	}
 	var body responseBody
 	if err := json.Unmarshal(data, &body); err != nil {
 		return Response{}, fmt.Errorf("read the response: %w", err)
@@ -109,4 +138,22 @@ func DecodeResponse(data []byte) (Response, error) {
 		r.Text = string(body.Response)
 	}
 	return r, nil
+}
+
+// readFlatResponse reads a body with a text and without an error. It reports false for another
+// one.
+func readFlatResponse(data []byte) (Response, bool) {
+	var r Response
+	ok := readFlat(data, func(name []byte, v flatValue) bool {
+		switch string(name) {
+		case "error":
+			return !v.isText && string(v.raw) == "null"
+		case "response":
+			return v.isText && v.storeText(&r.Text)
+		case "end_of_stream":
+			return v.storeBool(&r.EndOfStream)
+		}
+		return false
+	})
+	return r, ok
 }

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -29,22 +28,80 @@ type Token struct {
 // SignRequest returns the text of t for a request: with its digests and its caller, signed with
 // the keys of the service. The text is the JSON of the token and, for each key, the HMAC-SHA-256 of
 // that, all in unpadded base64url with dots between. A service needs one of the keys, so a new key
-// can be rolled out while the old one is in use.
+// can be rolled out while the old one is in use. A Signer does the same for many requests.
 func (t Token) SignRequest(r Request, keys ...string) string {
+	return NewSigner(keys...).SignRequest(t, r)
+}
+
+// SignRequest is Token.SignRequest with the keys of s.
+func (s *Signer) SignRequest(t Token, r Request) string {
 	t.Caller, t.Digest, t.ConfigDigest = r.User, digest(r.Arguments), digest(r.Config)
-	body, _ := json.Marshal(t) // texts and a time always marshal
-	text := base64.RawURLEncoding.EncodeToString(body)
-	signed := text
-	for _, key := range keys {
-		signed += "." + base64.RawURLEncoding.EncodeToString(signature(contextToken, key, text))
+	return s.sign(contextToken, base64.RawURLEncoding.EncodeToString(t.appendJSON(make([]byte, 0, 512))))
+}
+
+// appendJSON appends the JSON of t.
+func (t Token) appendJSON(to []byte) []byte {
+	to = appendMember(append(to, '{'), "aud", t.Service)
+	to = appendMember(to, "org", t.Organization)
+	to = appendMember(to, "sub", t.Caller)
+	if t.Agent != "" {
+		to = appendMember(to, "agent", t.Agent)
 	}
-	return signed
+	if t.Role != "" {
+		to = appendMember(to, "role", t.Role)
+	}
+	to = appendMember(to, "tool", t.Tool)
+	to = appendMember(to, "call", t.CallID)
+	to = appendMember(to, "args", t.Digest)
+	to = appendMember(to, "conf", t.ConfigDigest)
+	to = t.Expires.AppendFormat(append(appendName(to, "exp"), '"'), time.RFC3339Nano)
+	return append(to, '"', '}')
+}
+
+// readFlatToken reads the JSON of a token that appendJSON writes. It reports false for another one.
+func readFlatToken(data []byte) (t Token, ok bool) {
+	expires := ""
+	ok = readFlat(data, func(name []byte, v flatValue) bool {
+		if string(name) == "exp" {
+			return v.storeText(&expires)
+		}
+		to := t.field(string(name))
+		return to != nil && v.storeText(to)
+	})
+	return t, ok && t.Expires.UnmarshalText([]byte(expires)) == nil
+}
+
+// field returns the text that a member of the JSON has; nil for another member.
+func (t *Token) field(name string) *string {
+	switch name {
+	case "aud":
+		return &t.Service
+	case "org":
+		return &t.Organization
+	case "sub":
+		return &t.Caller
+	case "agent":
+		return &t.Agent
+	case "role":
+		return &t.Role
+	case "tool":
+		return &t.Tool
+	case "call":
+		return &t.CallID
+	case "args":
+		return &t.Digest
+	case "conf":
+		return &t.ConfigDigest
+	}
+	return nil
 }
 
 // digest returns the SHA-256 of a text in hex.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], sum[:])
+	return string(digits[:])
 }
 
 // What a key signs begins with one of these, so that a signature of one is none of another.
@@ -52,14 +109,6 @@ const (
 	contextToken        = "rolecall call token\n"
 	contextAnnouncement = "rolecall announcement\n"
 )
-
-// signature returns the HMAC of the text of a token or an announcement.
-func signature(context, key, text string) []byte {
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(context))
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
-}
 
 // Errors of VerifyToken.
 var (
@@ -74,19 +123,23 @@ const maxTokenBytes = 8 << 10
 
 // VerifyToken returns the token of a request to a service. keys are the valid keys of the
 // service, at least one. It returns one of the errors above for a token that is not valid
-// for this service, this request and this time.
+// for this service, this request and this time. A Signer does the same for many requests.
 func VerifyToken(text, service string, r Request, now time.Time, keys ...string) (Token, error) {
+	return NewSigner(keys...).VerifyToken(text, service, r, now)
+}
+
+// VerifyToken is the function VerifyToken with the keys of s.
+func (s *Signer) VerifyToken(text, service string, r Request, now time.Time) (Token, error) {
 	if text == "" {
 		return Token{}, ErrTokenMissing
 	}
 	body, signatures, _ := strings.Cut(text, ".")
-	if len(text) > maxTokenBytes || !isSigned(contextToken, body, signatures, keys) {
+	if len(text) > maxTokenBytes || !s.hasSigned(contextToken, body, signatures) {
 		return Token{}, ErrTokenInvalid
 	}
-	var t Token
-	data, err := base64.RawURLEncoding.DecodeString(body)
+	t, err := decodeToken(body)
 	switch {
-	case err != nil || json.Unmarshal(data, &t) != nil:
+	case err != nil:
 		return Token{}, ErrTokenInvalid
 	case t.Service != service || t.Digest != digest(r.Arguments) || t.ConfigDigest != digest(r.Config) || t.Caller != r.User:
 		return Token{}, ErrTokenOther
@@ -96,16 +149,14 @@ func VerifyToken(text, service string, r Request, now time.Time, keys ...string)
 	return t, nil
 }
 
-// isSigned reports whether one of the signatures, with dots between, is that of one of the keys.
-// An empty key signs nothing.
-func isSigned(context, text, signatures string, keys []string) bool {
-	for _, key := range keys {
-		want := base64.RawURLEncoding.EncodeToString(signature(context, key, text))
-		for signed := range strings.SplitSeq(signatures, ".") {
-			if key != "" && hmac.Equal([]byte(signed), []byte(want)) {
-				return true
-			}
-		}
+// decodeToken reads the first part of a token.
+func decodeToken(body string) (t Token, err error) {
+	data, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return Token{}, err
 	}
-	return false
+	if t, ok := readFlatToken(data); ok {
+		return t, nil
+	}
+	return t, json.Unmarshal(data, &t)
 }

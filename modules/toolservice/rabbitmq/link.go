@@ -130,6 +130,21 @@ func (l *link) current() *session {
 	return l.session
 }
 
+// IsConnected implements broker.ConnectedLink.
+func (l *link) IsConnected() bool { return l.current() != nil }
+
+// ready returns the session that requests are sent on.
+func (l *link) ready() (*session, error) {
+	switch s := l.current(); {
+	case s == nil:
+		return nil, broker.ErrUnavailable
+	case s.conn.blocked.Load():
+		return nil, broker.ErrBusy
+	default:
+		return s, nil
+	}
+}
+
 // Close implements broker.Link. The goroutine of the link closes the session.
 func (l *link) Close() error {
 	l.cancel()
@@ -147,10 +162,10 @@ func (l *link) Send(ctx context.Context, m broker.Message) (sent bool, err error
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
-	s := l.current()
-	if s == nil || s.conn.blocked.Load() {
+	s, err := l.ready()
+	if err != nil {
 		<-l.publishes
-		return false, fmt.Errorf("%w: %s", broker.ErrUnavailable, l.driver.config.Name)
+		return false, fmt.Errorf("%w: %s", err, l.driver.config.Name)
 	}
 	done := make(chan published, 1)
 	go func() { // writing does not end with ctx

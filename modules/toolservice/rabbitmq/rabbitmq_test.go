@@ -13,12 +13,16 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/internal/test/tcpproxy"
+	"github.com/rolecall/rolecall/internal/test/testcert"
+	"github.com/rolecall/rolecall/modules/toolservice"
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 	"github.com/rolecall/rolecall/modules/toolservice/broker/brokertest"
 	"github.com/rolecall/rolecall/modules/toolservice/protocol"
 	"github.com/rolecall/rolecall/modules/toolservice/rabbitmq"
+	"github.com/rolecall/rolecall/tool"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
@@ -353,5 +357,112 @@ func TestOpen_WrongPasswordIsUnavailable(t *testing.T) {
 	_, err := d.Open(t.Context(), queues("x"), func(broker.Delivery) {})
 	if !errors.Is(err, broker.ErrUnavailable) || strings.Contains(err.Error(), b.Password) {
 		t.Errorf("got %v, want ErrUnavailable without the password", err)
+	}
+}
+
+func TestOpen_ChecksCertificates(t *testing.T) {
+	b := dbtest.StartRabbitMQ(t)
+	other := t.TempDir() + "/other.pem"
+	if _, err := testcert.Write(other, other+".key", 2); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		files broker.TLSFiles
+		want  bool
+	}{
+		"its issuer and its client":    {broker.TLSFiles{CA: b.CA, Cert: b.CA, Key: b.Key}, true},
+		"another issuer":               {broker.TLSFiles{CA: other, Cert: b.CA, Key: b.Key}, false},
+		"the issuers of the system":    {broker.TLSFiles{Cert: b.CA, Key: b.Key}, false},
+		"a client of another issuer":   {broker.TLSFiles{CA: b.CA, Cert: other, Key: other + ".key"}, false},
+		"a client without certificate": {broker.TLSFiles{CA: b.CA}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := rabbitmq.Connect(broker.Config{
+				Name: "main", URL: "amqps://" + net.JoinHostPort(b.Host, strconv.Itoa(b.TLSPort)), User: b.User, Password: b.Password, TLS: c.files,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := queues("tls")
+			if !c.want {
+				defer d.Close()
+				if _, err := d.Open(t.Context(), q, func(broker.Delivery) {}); !errors.Is(err, broker.ErrUnavailable) {
+					t.Errorf("open: %v, want ErrUnavailable", err)
+				}
+				return
+			}
+			l, deliveries := open(t, d, q)
+			serve(t, b, q, echo)
+			if sent, err := l.Send(t.Context(), broker.Message{ID: "id-1"}); !sent || err != nil {
+				t.Errorf("sent %t, %v", sent, err)
+			}
+			if d := receive(t, deliveries, "response"); d.ID != "id-1" || d.Err != nil {
+				t.Errorf("received %q, %v", d.ID, d.Err)
+			}
+		})
+	}
+}
+
+// newTool returns a mutating tool of a service. Its calls end after a second.
+func newTool(t *testing.T, b dbtest.Broker, q broker.Queues) tool.Tool {
+	t.Helper()
+	d := connect(t, b, address(b))
+	m, err := toolservice.New(toolservice.Config{
+		Service: toolservice.Service{ID: q.Service, Request: q.Request, Response: q.Response, Timeout: time.Second},
+		Tools:   []toolservice.Tool{{Definition: tool.Definition{Name: "tell-joke", Effect: tool.Mutating}}},
+		Broker:  func() (broker.Driver, func() error, error) { return d, d.Close, nil },
+	})
+	if err == nil {
+		err = m.Provision(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m.ToolGroups()[0].Tools[0]
+}
+
+// outcome calls a tool and returns its text, or its error.
+func outcome(t *testing.T, joke tool.Tool) string {
+	t.Helper()
+	r, err := joke.Call(t.Context(), tool.Call{ID: "call-1", By: identity.ByAgent("agent-1"), Owner: "user:ann@teller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Text + string(r.Structured)
+}
+
+// A broker that lacks memory or disk takes one more request of each connection, and no response to
+// it. Later calls fail at once, and may be repeated.
+func TestCall_BrokerTakesNoMessagesForAWhile(t *testing.T) {
+	b := dbtest.StartRabbitMQ(t)
+	for name, alarm := range map[string]struct{ on, off []string }{
+		"memory": {[]string{"set_vm_memory_high_watermark", "0"}, []string{"set_vm_memory_high_watermark", "0.4"}},
+		"disk":   {[]string{"set_disk_free_limit", "1000000GB"}, []string{"set_disk_free_limit", "1MB"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := queues("blocked" + name)
+			serve(t, b, q, func(m broker.Message, respond func(broker.Message)) {
+				respond(broker.Message{ID: m.ID, Body: []byte(`{"response": "a joke", "end_of_stream": true}`)})
+			})
+			joke := newTool(t, b, q)
+			if got := outcome(t, joke); got != "a joke" {
+				t.Fatalf("before: %q", got)
+			}
+			dbtest.ControlRabbitMQ(t, alarm.on...)
+			defer dbtest.ControlRabbitMQ(t, alarm.off...)
+			waitFor(t, "the notice that the broker takes no messages", func() bool {
+				return strings.Contains(outcome(t, joke), "takes no messages for now")
+			})
+			for range 20 {
+				begun := time.Now()
+				got := outcome(t, joke)
+				if !strings.Contains(got, `"error":"tool_unavailable"`) || !strings.Contains(got, "takes no messages for now; it may be called again later") || time.Since(begun) > 500*time.Millisecond {
+					t.Errorf("%q after %v, want tool_unavailable at once", got, time.Since(begun))
+				}
+			}
+			dbtest.ControlRabbitMQ(t, alarm.off...)
+			waitFor(t, "an answer", func() bool { return outcome(t, joke) == "a joke" })
+		})
 	}
 }

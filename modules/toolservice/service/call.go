@@ -82,7 +82,7 @@ func (s *Service) readCall(m *nats.Msg) (*Call, error) {
 	if s.options.Key == "" {
 		return c, nil
 	}
-	t, err := protocol.VerifyToken(m.Header.Get(protocol.HeaderToken), s.options.ID, r, time.Now(), s.options.Key)
+	t, err := s.signer.VerifyToken(m.Header.Get(protocol.HeaderToken), s.options.ID, r, time.Now())
 	c.Token = &t
 	return c, err
 }

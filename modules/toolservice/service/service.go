@@ -71,6 +71,7 @@ type Service struct {
 	options Options
 	handler Handler
 	subject string
+	signer  *protocol.Signer // verifies call tokens
 	conn    *nats.Conn
 	says    *announcer // nil without tools
 	sub     *nats.Subscription
@@ -105,7 +106,7 @@ func Start(o Options, h Handler) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{options: o, handler: h, subject: topic.Subject(), slots: make(chan struct{}, cmp.Or(o.MaxConcurrent, 16))}
+	s := &Service{options: o, handler: h, subject: topic.Subject(), signer: protocol.NewSigner(o.Key), slots: make(chan struct{}, cmp.Or(o.MaxConcurrent, 16))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if s.says, err = newAnnouncer(s); err != nil {
 		return nil, fmt.Errorf("start the tool service %s: %w", o.ID, err)

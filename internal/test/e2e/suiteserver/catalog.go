@@ -2,20 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/rolecall/rolecall/internal/test/pictures"
 	"github.com/rolecall/rolecall/tool"
 )
 
 // catalog has the resources and prompts that the suite reads, with one tool: read_suite.
 type catalog struct{}
-
-// pixel is a PNG picture of one pixel.
-const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 
 // templatePrefix and templateSuffix are around the variable of the suite's template.
 const templatePrefix, templateSuffix = "test://template/", "/data"
@@ -30,16 +27,11 @@ func readSuite(_ context.Context, in struct {
 		id = strings.TrimSuffix(id, templateSuffix)
 		c.MIMEType, c.Text = "application/json", fmt.Sprintf(`{"id":%q,"templateTest":true,"data":%q}`, id, "Data for ID: "+id)
 	case in.URI == "test://static-binary":
-		c.MIMEType, c.Data = "image/png", picture()
+		c.MIMEType, c.Data = "image/png", pictures.Dot
 	default:
 		c.Text = "This is the content of the static text resource."
 	}
 	return tool.Result{Content: []tool.Content{c}}, nil
-}
-
-func picture() []byte {
-	data, _ := base64.StdEncoding.DecodeString(pixel) // it is valid
-	return data
 }
 
 // Source implements tool.Catalog.
@@ -117,7 +109,7 @@ func messages(name string, args map[string]string) []tool.PromptMessage {
 		embedded := tool.Content{Type: tool.ResourceContent, URI: args["resourceUri"], MIMEType: "text/plain", Text: "Embedded resource content for testing."}
 		return []tool.PromptMessage{{Role: "user", Content: embedded}, said("Please process the embedded resource above.")}
 	case "test_prompt_with_image":
-		image := tool.Content{Type: tool.ImageContent, MIMEType: "image/png", Data: picture()}
+		image := tool.Content{Type: tool.ImageContent, MIMEType: "image/png", Data: pictures.Dot}
 		return []tool.PromptMessage{{Role: "user", Content: image}, said("Please analyze the image above.")}
 	}
 	return []tool.PromptMessage{said("This is a simple prompt for testing.")}

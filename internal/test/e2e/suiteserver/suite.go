@@ -9,19 +9,20 @@ import (
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/pictures"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // suite is a module with the tools that the conformance suite calls. The group has the name
-// of the module. It omits tools whose results a Result cannot express (images, audio,
-// resources) and tools that ask the client.
+// of the module.
 type suite struct {
 	name  string
 	host  modules.ModuleHost
 	tools []tool.Tool
-	err   error // of the first tool that could not be made
+	err   error             // of the first tool that could not be made
+	asks  toolgroups.Prompt // whose argument is asked for
 
 	mu      sync.Mutex // guards what follows
 	changes int
@@ -32,6 +33,10 @@ type suite struct {
 func newSuite(c modules.Config) (modules.Module, error) {
 	s := &suite{name: c.Name, host: c.Host}
 	add(s, "test_simple_text", nil, fixedText("This is a simple text response for testing."))
+	add(s, "test_image_content", nil, fixedContents(picture))
+	add(s, "test_audio_content", nil, fixedContents(tool.Content{Type: tool.AudioContent, MIMEType: "audio/wav", Data: silence}))
+	add(s, "test_embedded_resource", nil, fixedContents(embedded))
+	add(s, "test_multiple_content_types", nil, fixedContents(tool.Content{Type: tool.TextContent, Text: "Multiple content types test:"}, picture, embedded))
 	add(s, "test_error_handling", nil, func(context.Context, noArgs) (string, error) {
 		return "", errcode.New(errcode.ToolExecutionFailed, "This tool intentionally returns an error for testing")
 	})
@@ -42,11 +47,14 @@ func newSuite(c modules.Config) (modules.Module, error) {
 	add(s, "json_schema_2020_12_tool", schema202012, func(context.Context, map[string]any) (string, error) { return "ok", nil })
 	read, err := tool.New("read_suite", "Read a resource of the suite.", readSuite, &tool.Options{Effect: tool.ReadOnly, Catalog: catalog{}})
 	s.tools = append(s.tools, read)
-	return s, cmp.Or(s.err, err)
+	addAskTools(s)
+	var askErr error
+	s.asks, askErr = askPrompt()
+	return s, cmp.Or(s.err, err, askErr)
 }
 
 // add adds a tool, or sets s.err.
-func add[In any](s *suite, name string, input json.RawMessage, fn func(context.Context, In) (string, error)) {
+func add[In, Out any](s *suite, name string, input json.RawMessage, fn func(context.Context, In) (Out, error)) {
 	made, err := tool.New(name, "A tool of the conformance suite.", fn, &tool.Options{Input: input})
 	s.tools, s.err = append(s.tools, made), cmp.Or(s.err, err)
 }
@@ -62,7 +70,7 @@ func (s *suite) ToolGroups() []toolgroups.Group {
 	if s.extra != nil {
 		tools = append(tools, s.extra)
 	}
-	return []toolgroups.Group{{Tools: tools}}
+	return []toolgroups.Group{{Tools: tools, Prompts: []toolgroups.Prompt{s.asks}}}
 }
 
 // changeTools changes the list of tools. Each list differs from all before, since changes
@@ -82,6 +90,17 @@ type noArgs struct{}
 
 func fixedText(text string) func(context.Context, noArgs) (string, error) {
 	return func(context.Context, noArgs) (string, error) { return text, nil }
+}
+
+// The contents that the suite asks for.
+var (
+	picture  = tool.Content{Type: tool.ImageContent, Data: pictures.Dot}
+	silence  = []byte("RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00")
+	embedded = tool.Content{Type: tool.ResourceContent, URI: "test://embedded-resource", MIMEType: "text/plain", Text: "This is an embedded resource."}
+)
+
+func fixedContents(contents ...tool.Content) func(context.Context, noArgs) (tool.Result, error) {
+	return func(context.Context, noArgs) (tool.Result, error) { return tool.Result{Content: contents}, nil }
 }
 
 func reportSteps(ctx context.Context, _ noArgs) (string, error) {

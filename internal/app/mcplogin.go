@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/modules/mcpclient"
+	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// serverAuth returns how connections to a server are authorized; nil for a server without OAuth.
+func (a *App) serverAuth(s config.MCPServer) (*mcpauth.Server, error) {
+	o := s.OAuth
+	if o == nil {
+		return nil, nil
+	}
+	return mcpauth.New(mcpauth.Config{
+		Server: s.Name, URL: s.URL, PerCaller: s.PerCaller, Logins: a.logins, Private: a.privateAddresses,
+		Grant: mcpauth.Grant(o.Grant), ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), ClientMetadataURL: o.ClientMetadataURL,
+		Scopes: o.Scopes, Issuer: o.Issuer, Audience: o.Audience,
+	})
+}
+
+// clientSecret returns the client secret of a server; "" for none.
+func clientSecret(s config.MCPServer) string {
+	if s.OAuth == nil {
+		return ""
+	}
+	return string(s.OAuth.ClientSecret)
+}
+
+// privateAddresses returns the private addresses that the active configuration allows.
+func (a *App) privateAddresses() []netip.Prefix { return a.limits.requests().Private }
+
+// subjectOf returns for whom a call is made: the operator or an external caller, who has made the
+// call or started the task of the agent that makes it. It reports false if that is not on record.
+func (a *App) subjectOf(c tool.Call) (mcpauth.Subject, bool) {
+	switch c.By.Kind {
+	case identity.Operator:
+		return mcpauth.Operator, true
+	case identity.Caller:
+		return callerSubject(c.By)
+	case identity.Agent:
+		agent, known := a.Runtime.Org().AgentByID(c.By.Agent)
+		task, started := a.Runtime.Org().TaskByID(agent.Task)
+		if !known || !started {
+			return "", false
+		}
+		if task.Caller == identity.ByOperator("").String() {
+			return mcpauth.Operator, true
+		}
+		p, external := identity.ParseCaller(task.Caller)
+		if !external {
+			return "", false
+		}
+		return callerSubject(p)
+	}
+	return "", false
+}
+
+// callerSubject returns the subject of an external caller.
+func callerSubject(p identity.Principal) (mcpauth.Subject, bool) {
+	if p.Kind != identity.Caller || p.User == "" || p.Role == "" || strings.Contains(string(p.Role), "@") {
+		return "", false
+	}
+	return mcpauth.Subject(p.Holder().String()), true
+}
+
+// senderSubject returns the subject of the sender of a request.
+func senderSubject(p identity.Principal) (mcpauth.Subject, error) {
+	if p.Kind == identity.Operator {
+		return mcpauth.Operator, nil
+	}
+	if subject, ok := callerSubject(p); ok {
+		return subject, nil
+	}
+	return "", errcode.New(errcode.InsufficientPermissions, "only the operator and external callers have logins at MCP servers")
+}
+
+// loginServer returns a server of the active configuration that has OAuth, and how to connect to
+// it.
+func (a *App) loginServer(name string) (*mcpauth.Server, mcpauth.Connect, error) {
+	active := a.active.Load()
+	if active == nil {
+		return nil, nil, errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login: no configuration is active", name)
+	}
+	at := slices.IndexFunc(active.config.MCPServers, func(s config.MCPServer) bool { return s.Name == name && s.OAuth != nil })
+	if at < 0 {
+		return nil, nil, errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login", name)
+	}
+	s := active.config.MCPServers[at]
+	auth, err := a.serverAuth(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return auth, func(ctx context.Context, by mcpauth.Authorizer) error {
+		return mcpclient.Connect(ctx, mcpclient.Config{Name: s.Name, URL: s.URL, Headers: revealSecrets(s.Headers), Auth: auth}, by)
+	}, nil
+}
+
+// ListServers implements gateway.LoginKeeper.
+func (a *App) ListServers(ctx context.Context) (list []wire.MCPServer, err error) {
+	active := a.active.Load()
+	if active == nil {
+		return nil, nil
+	}
+	for _, s := range active.config.MCPServers {
+		if s.OAuth == nil {
+			continue
+		}
+		out := wire.MCPServer{Name: s.Name, Grant: s.OAuth.Grant, PerCaller: s.PerCaller, Logins: []wire.MCPLogin{}}
+		auth, err := a.serverAuth(s)
+		if err != nil {
+			return nil, err
+		}
+		logins, err := auth.ListLogins(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range logins {
+			out.Logins = append(out.Logins, wireLogin(l))
+		}
+		list = append(list, out)
+	}
+	slices.SortFunc(list, func(x, y wire.MCPServer) int { return strings.Compare(x.Name, y.Name) })
+	return list, nil
+}
+
+// wireLogin converts a login.
+func wireLogin(l mcpauth.Login) wire.MCPLogin {
+	return wire.MCPLogin{Subject: string(l.Subject), Issuer: l.Issuer, Scopes: l.Scopes, At: l.At, Ended: l.Ended}
+}
+
+// BeginLogin implements gateway.LoginKeeper.
+func (a *App) BeginLogin(ctx context.Context, server string, by identity.Principal, q wire.MCPLoginRequest) (wire.MCPLoginOffer, error) {
+	auth, connect, err := a.loginServer(server)
+	if err != nil {
+		return wire.MCPLoginOffer{}, err
+	}
+	subject, err := senderSubject(by)
+	if err != nil {
+		return wire.MCPLoginOffer{}, err
+	}
+	offer, err := auth.BeginLogin(ctx, subject, mcpauth.LoginRequest(q), connect)
+	return wire.MCPLoginOffer(offer), err
+}
+
+// FinishLogin implements gateway.LoginKeeper.
+func (a *App) FinishLogin(ctx context.Context, server string, by identity.Principal, id string, q wire.MCPLoginAnswer) (wire.MCPLogin, error) {
+	auth, _, err := a.loginServer(server)
+	if err != nil {
+		return wire.MCPLogin{}, err
+	}
+	subject, err := senderSubject(by)
+	if err != nil {
+		return wire.MCPLogin{}, err
+	}
+	login, err := auth.FinishLogin(ctx, subject, id, mcpauth.Answer(q))
+	return wireLogin(login), err
+}
+
+// Logout implements gateway.LoginKeeper.
+func (a *App) Logout(ctx context.Context, server string, by identity.Principal) (wire.MCPLogin, error) {
+	auth, _, err := a.loginServer(server)
+	if err != nil {
+		return wire.MCPLogin{}, err
+	}
+	subject, err := senderSubject(by)
+	if err != nil {
+		return wire.MCPLogin{}, err
+	}
+	login, found, err := auth.FindLogin(ctx, subject)
+	if err == nil && found {
+		found, err = auth.Logout(ctx, subject)
+	}
+	if err == nil && !found {
+		err = errcode.New(errcode.ItemNotFound, "log out of the MCP server %q: you are not logged in", server)
+	}
+	return wireLogin(login), err
+}

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"net/url"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/org/hosts"
+)
+
+// The grants of a ServerOAuth.
+const (
+	GrantAuthorizationCode = "authorizationCode" // a person logs in
+	GrantClientCredentials = "clientCredentials" // without a person
+)
+
+// ServerOAuth is how connections to an MCP server are authorized with OAuth.
+type ServerOAuth struct {
+	Grant             string // GrantAuthorizationCode by default
+	ClientID          string // "" is a client that is registered with each login
+	ClientSecret      yamldoc.Secret
+	ClientMetadataURL string // https
+	Scopes            []string
+	Issuer            string // "" is that of the operator's first login
+	Audience          string
+}
+
+// oauthField reads how connections to a server are authorized.
+func oauthField(to **ServerOAuth) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		o := &ServerOAuth{Grant: GrantAuthorizationCode}
+		before := v.ErrorCount()
+		yamldoc.MappingField(yamldoc.Fields{
+			"grant":             yamldoc.OneOfField(&o.Grant, GrantAuthorizationCode, GrantClientCredentials),
+			"clientId":          yamldoc.NonEmptyField(&o.ClientID),
+			"clientSecret":      yamldoc.RequiredSecret(&o.ClientSecret),
+			"clientMetadataUrl": clientMetadataField(&o.ClientMetadataURL),
+			"scopes":            yamldoc.NameList(&o.Scopes, "scopes"),
+			"issuer":            issuerURLField(&o.Issuer),
+			"audience":          yamldoc.NonEmptyField(&o.Audience),
+		})(v)
+		if v.ErrorCount() == before {
+			o.check(v)
+		}
+		*to = o
+	}
+}
+
+// check rejects credentials that could be sent to any issuer that a server names.
+func (o *ServerOAuth) check(v yamldoc.Value) {
+	machine := o.Grant == GrantClientCredentials
+	switch {
+	case machine && (o.ClientID == "" || o.ClientSecret == ""):
+		v.AddRedactedError("needs clientId and clientSecret for the grant clientCredentials", "")
+	case o.ClientSecret != "" && o.ClientID == "":
+		v.AddRedactedError("needs clientId for its clientSecret", "")
+	case o.ClientSecret != "" && o.Issuer == "":
+		v.AddRedactedError("needs the issuer that its clientSecret is for", "without it, the secret could be sent to any issuer that the server names")
+	case machine && o.ClientMetadataURL != "":
+		v.AddRedactedError("cannot have clientMetadataUrl with the grant clientCredentials", "")
+	}
+}
+
+// clientMetadataField reads the URL of a client id metadata document.
+func clientMetadataField(to *string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		before := v.ErrorCount()
+		yamldoc.ServerURL(to)(v)
+		if v.ErrorCount() > before {
+			return
+		}
+		if u, err := url.Parse(*to); err != nil || u.Scheme != "https" || u.Path == "" || u.Path == "/" {
+			v.AddError("must begin with https:// and have a path", "for example https://example.com/rolecall.json")
+		}
+	}
+}
+
+// perCallerField reads whose credentials a call has.
+func perCallerField(to *bool) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		per := ""
+		yamldoc.OneOfField(&per, "caller")(v)
+		*to = per != ""
+	}
+}
+
+// checkOAuth rejects what cannot be combined with the login of a server.
+func (s *MCPServer) checkOAuth(it item) {
+	auth, _ := it.FindField("auth")
+	credentials, _ := it.FindField("credentials")
+	u, err := url.Parse(s.URL)
+	insecure := err != nil || u.Scheme != "https" && !hosts.IsLoopback(u.Hostname())
+	_, header := s.Headers["Authorization"]
+	switch {
+	case s.OAuth == nil && s.PerCaller:
+		credentials.AddError("needs auth.oauth", "each person logs in to the server")
+	case s.OAuth == nil:
+	case it.has("auth", "bearer"):
+		auth.AddRedactedError("cannot have both bearer and oauth", "leave one out")
+	case header:
+		auth.AddRedactedError("cannot be combined with the header Authorization", "leave one out")
+	case insecure && s.URL != "":
+		auth.AddRedactedError("needs an url with https, because oauth sends tokens there", "http is accepted for a server on this machine only")
+	case s.PerCaller && s.OAuth.Grant == GrantClientCredentials:
+		credentials.AddError("cannot be per caller with the grant clientCredentials", "these credentials are of this program")
+	}
+}
+
+// has reports whether the mapping in a field has another field.
+func (it item) has(field, inner string) bool {
+	v, ok := it.FindField(field)
+	if !ok || !v.IsMapping() {
+		return false
+	}
+	_, ok = v.FindField(inner)
+	return ok
+}

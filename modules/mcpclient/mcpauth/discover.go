@@ -1,0 +1,112 @@
+package mcpauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// discovered is what a server says about its authorization, and its issuer about itself.
+type discovered struct {
+	resource string   // identifier of the server; its address, or the beginning of it
+	scopes   []string // that the server names
+	issuer   *oauthex.AuthServerMeta
+}
+
+// discover follows a challenge of the server to its issuer, and checks that it is the one that the
+// server may have.
+func (s *Server) discover(ctx context.Context, client *http.Client, challenge []oauthex.Challenge, expected string) (discovered, error) {
+	d, named, err := s.findResource(ctx, client, challenge)
+	if err != nil {
+		return d, s.unusable(err)
+	}
+	if expected != "" && !sameIssuer(named, expected) {
+		return d, errcode.New(errcode.AuthorizationRequired, "the MCP server %q names the issuer %.200q, and its logins are with %.200q; if the operator trusts the new one, \"rolecall mcp login %s --issuer %.200s\" logs in there", s.config.Server, named, expected, s.config.Server, named).With("server", s.config.Server).With("issuer", named)
+	}
+	if d.issuer, err = auth.GetAuthServerMetadata(ctx, named, client); err != nil {
+		return d, s.unusable(fmt.Errorf("the metadata of its issuer: %w", err))
+	}
+	if d.issuer == nil || !isSecure(d.issuer.TokenEndpoint) {
+		return d, s.unusable(errors.New("its issuer has no metadata with a token endpoint with https"))
+	}
+	return d, nil
+}
+
+// findResource returns the metadata of the server, and the issuer that it names. A server without
+// metadata is its own issuer.
+func (s *Server) findResource(ctx context.Context, client *http.Client, challenge []oauthex.Challenge) (discovered, string, error) {
+	for _, at := range metadataURLs(challenge, s.config.URL) {
+		found, err := oauthex.GetProtectedResourceMetadata(ctx, at.document, at.resource, client)
+		switch {
+		case ctx.Err() != nil:
+			return discovered{}, "", context.Cause(ctx)
+		case err != nil || found == nil:
+			continue
+		case len(found.AuthorizationServers) == 0:
+			return discovered{}, "", errors.New("its metadata names no issuer")
+		}
+		return discovered{resource: found.Resource, scopes: found.ScopesSupported}, found.AuthorizationServers[0], nil
+	}
+	u, err := url.Parse(s.config.URL)
+	if err != nil {
+		return discovered{}, "", err
+	}
+	return discovered{resource: s.config.URL}, u.Scheme + "://" + u.Host, nil
+}
+
+// metadataURL is where the metadata of a resource may be.
+type metadataURL struct{ document, resource string }
+
+// metadataURLs returns where the metadata of a server may be, in the order that the protocol
+// defines: where the challenge says, at the path of the server, and at the root.
+func metadataURLs(challenge []oauthex.Challenge, server string) (list []metadataURL) {
+	for _, c := range challenge {
+		if u := c.Params["resource_metadata"]; u != "" {
+			list = append(list, metadataURL{u, server})
+			break
+		}
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return list
+	}
+	at := *u
+	at.Path = "/.well-known/oauth-protected-resource/" + strings.TrimLeft(u.Path, "/")
+	list = append(list, metadataURL{at.String(), server})
+	at.Path, u.Path = "/.well-known/oauth-protected-resource", ""
+	return append(list, metadataURL{at.String(), u.String()})
+}
+
+// challengeScopes returns the scopes that a challenge names.
+func challengeScopes(challenge []oauthex.Challenge) []string {
+	for _, c := range challenge {
+		if c.Scheme == "bearer" && c.Params["scope"] != "" {
+			return strings.Fields(c.Params["scope"])
+		}
+	}
+	return nil
+}
+
+// isStepUp reports whether a challenge says that the token lacks scopes.
+func isStepUp(challenge []oauthex.Challenge) bool {
+	for _, c := range challenge {
+		if c.Scheme == "bearer" && c.Params["error"] != "" {
+			return c.Params["error"] == "insufficient_scope"
+		}
+	}
+	return false
+}
+
+// unusable returns the error when a server or its issuer does not say how to get a token. The
+// cause is for the log.
+func (s *Server) unusable(cause error) error {
+	return errcode.Wrap(errcode.ToolUnavailable, cause, "the MCP server %q does not say in a usable way how to log in to it", s.config.Server)
+}

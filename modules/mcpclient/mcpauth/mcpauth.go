@@ -1,0 +1,171 @@
+// Package mcpauth authorizes connections to MCP servers with OAuth 2.1, as the Model Context
+// Protocol defines it. A person logs in with a browser, or this program has credentials of its own.
+//
+//	logins := mcpauth.NewStore(values, keys)
+//	server, err := mcpauth.New(mcpauth.Config{Server: "web", URL: "https://mcp.example.com/mcp", Logins: logins})
+//	offer, err := server.BeginLogin(ctx, mcpauth.Operator, mcpauth.LoginRequest{Redirect: redirect}, connect)
+//	login, err := server.FinishLogin(ctx, mcpauth.Operator, offer.ID, answer)
+//	transport.OAuthHandler = server.Authorizer(mcpauth.Operator)
+//
+// Tokens are stored sealed, and refreshed when they expire. A token belongs to one server, one
+// subject, one issuer and one address; nothing else can use it. Servers and issuers are untrusted:
+// redirects are errors, addresses that are not public are refused, and the issuer of a server is
+// the one that the operator configured or logged in with first.
+package mcpauth
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/org/hosts"
+)
+
+// Subject is for whom a token is: Operator, or identity.Principal.String of an external caller.
+type Subject string
+
+// Operator is the subject of connections that are nobody's in particular: they list the tools of a
+// server, and make all calls of a server whose Config has no PerCaller.
+const Operator Subject = "operator"
+
+// Grant is how a token is obtained.
+type Grant string
+
+// The grants.
+const (
+	AuthorizationCode Grant = "authorizationCode" // a person logs in with a browser
+	ClientCredentials Grant = "clientCredentials" // with the credentials of the configuration, without a person
+)
+
+// Config says how connections to one server are authorized.
+type Config struct {
+	Server string // its name
+	URL    string // its address: https, or http on this machine
+
+	Grant             Grant    // "" is AuthorizationCode
+	ClientID          string   // registered with the issuer; "" registers a client with each login
+	ClientSecret      string   // of ClientID; it requires Issuer
+	ClientMetadataURL string   // of a client id metadata document, https; used if the issuer supports it
+	Scopes            []string // to request; none requests those that the server names
+	Issuer            string   // the only issuer; "" is that of the operator's first login
+	Audience          string   // that a token which is a JWT may have in place of the server's address; "" for none
+	PerCaller         bool     // each call has the token of the person for whom it is made
+
+	// Private returns the addresses that are not public and may be connected to. nil returns none.
+	Private func() []netip.Prefix
+	Logins  *Store
+}
+
+// Server authorizes connections to one server. It is safe for concurrent use.
+type Server struct {
+	config  Config
+	machine machine // for ClientCredentials
+}
+
+// New returns a Server. It connects to nothing. Errors have the code invalid_config.
+func New(c Config) (*Server, error) {
+	if c.Grant == "" {
+		c.Grant = AuthorizationCode
+	}
+	s := &Server{config: c}
+	s.machine.server = s
+	return s, c.check()
+}
+
+// check validates a configuration.
+func (c Config) check() error {
+	machine := c.Grant == ClientCredentials
+	switch {
+	case c.Logins == nil || c.Server == "":
+		return c.invalid("the server has no name, or there is no store of logins")
+	case !isSecure(c.URL):
+		return c.invalid("its url must begin with https://, because tokens are sent there; http is for addresses on this machine")
+	case c.Grant != AuthorizationCode && !machine:
+		return c.invalid("the grant is unknown")
+	case c.Issuer != "" && !isSecure(c.Issuer):
+		return c.invalid("the issuer must begin with https://; http is for an issuer on this machine")
+	case c.ClientSecret != "" && (c.ClientID == "" || c.Issuer == ""):
+		return c.invalid("a client secret needs the client id and the issuer that it is for")
+	case machine && c.ClientSecret == "":
+		return c.invalid("client credentials need a client id, a client secret and the issuer that they are for")
+	case machine && c.PerCaller:
+		return c.invalid("client credentials are of this program, so they cannot be those of each caller")
+	}
+	return nil
+}
+
+// invalid returns the error of a configuration.
+func (c Config) invalid(reason string) error {
+	return errcode.New(errcode.InvalidConfig, "MCP server %q: oauth: %s", c.Server, reason)
+}
+
+// isSecure reports whether secrets may be sent to an address: it is an URL with https, or with http
+// on this machine.
+func isSecure(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && hosts.IsLoopback(u.Hostname()))
+}
+
+// WatchLogins calls fn after each login and logout at the server, until stop is called. fn must not
+// block.
+func (s *Server) WatchLogins(fn func(Subject)) (stop func()) {
+	return s.config.Logins.watch(func(server string, subject Subject) {
+		if server == s.config.Server {
+			fn(subject)
+		}
+	})
+}
+
+// PerCaller reports whether each call needs the token of the person for whom it is made.
+func (s *Server) PerCaller() bool { return s.config.PerCaller }
+
+// NeedsLogin reports whether connections of a subject fail until a person logs in.
+func (s *Server) NeedsLogin(ctx context.Context, subject Subject) bool {
+	if s.config.Grant == ClientCredentials {
+		return false
+	}
+	_, err := s.usable(ctx, subject)
+	return err != nil
+}
+
+// Authorizer authorizes the requests of one connection.
+type Authorizer interface {
+	auth.OAuthHandler
+	// Secrets returns the texts that nobody else may read: tokens and client secrets.
+	Secrets() []string
+}
+
+// Authorizer returns what authorizes connections of a subject. It never asks a person: without a
+// valid token its errors have the code authorization_required.
+func (s *Server) Authorizer(subject Subject) Authorizer {
+	if s.config.Grant == ClientCredentials {
+		return &s.machine
+	}
+	return &authorizer{s, subject}
+}
+
+// required returns the error for a subject who has to log in, and why.
+func (s *Server) required(subject Subject, why string) error {
+	if subject == Operator {
+		return errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs a login of the operator: %s; \"rolecall mcp login %s\" logs in", s.config.Server, why, s.config.Server).With("server", s.config.Server)
+	}
+	return errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs a login of the person for whom this is done: %s; \"rolecall mcp login %s\" with that person's token of rolecall logs in", s.config.Server, why, s.config.Server).With("server", s.config.Server)
+}
+
+// unionScopes returns the scopes of all lists, each once, in order.
+func unionScopes(lists ...[]string) (all []string) {
+	for _, scope := range slices.Concat(lists...) {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
+// sameIssuer reports whether two texts are the same issuer, with or without a slash at the end.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
