@@ -47,6 +47,8 @@ type conn struct {
 	mu       sync.Mutex                     // guards what follows
 	progress map[string]func(tool.Progress) // by token
 	open     map[*openCall]bool             // the calls in progress
+
+	watcher atomic.Pointer[watcher] // counts changes of resources; nil if nothing is watched
 }
 
 // dial connects to the server of c within listTimeout. ctx bounds the dialing, not the connection.
@@ -152,6 +154,7 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
 		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { toolsChanged() },
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
+		ResourceUpdatedHandler:      n.resourceUpdated,
 		ProgressNotificationHandler: n.reportProgress,
 	})
 	client.AddReceivingMiddleware(n.elicitDirectly)
@@ -168,6 +171,13 @@ func probeTimeoutMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
 		return next(ctx, method, req)
+	}
+}
+
+// resourceUpdated handles a notification that a resource has changed.
+func (n *conn) resourceUpdated(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) {
+	if w := n.watcher.Load(); w != nil {
+		w.changed(r.Params.URI)
 	}
 }
 
