@@ -2,14 +2,17 @@ package builtin
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"path"
 	"strings"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -21,7 +24,25 @@ const workspacePrefix = "workspace:///"
 const maxListedFiles = 1000
 
 // readCatalog reads files as resources, with read_file.
-type readCatalog struct{}
+type readCatalog struct{ workspaces WorkspaceOpener }
+
+// ResourceVersion implements tool.ResourceVersioner with the time and the size of a file.
+func (c readCatalog) ResourceVersion(ctx context.Context, by identity.Principal, uri string) (string, error) {
+	name, ok := fileOfURI(uri)
+	if !ok {
+		return "", errcode.New(errcode.FileNotFound, "there is no file %q", uri)
+	}
+	ws, err := c.workspaces.OpenWorkspace(ctx, by)
+	if err != nil {
+		return "", err
+	}
+	defer ws.Root.Close()
+	info, err := ws.Root.Stat(name)
+	if err != nil {
+		return "absent", nil
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size()), nil
+}
 
 // Source implements tool.Catalog.
 func (readCatalog) Source() string { return "workspace" }

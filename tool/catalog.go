@@ -1,6 +1,11 @@
 package tool
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/identity"
+)
 
 // Catalog lets clients that know resources and prompts, such as those of the Model Context
 // Protocol, use a tool for them. It is set in the Definition of the tool. Each request of such
@@ -25,6 +30,16 @@ type Catalog interface {
 	// there was no call. An error with the code file_not_found or artifact_not_found means that
 	// there is no such resource.
 	Answer(CatalogRequest, Result) (CatalogAnswer, error)
+}
+
+// ResourceVersioner is a Catalog whose resources change, which clients can watch.
+type ResourceVersioner interface {
+	Catalog
+
+	// ResourceVersion returns a text that differs once the resource has changed. It is called
+	// every few seconds as long as a client watches the resource and may read it. It must not
+	// wait for another computer. by is whom the resource is watched for.
+	ResourceVersion(ctx context.Context, by identity.Principal, uri string) (string, error)
 }
 
 // CatalogKind is what a CatalogRequest asks for.

@@ -10,19 +10,21 @@ import (
 
 // withCapabilities wraps next to declare, in the answers to initialize and server/discover,
 // what the caller is offered besides tools: prompts, completion of their arguments, and
-// resources if one of its tools reads any. Clients are not notified when that changes.
+// resources if one of its tools reads any. Clients are not notified when that changes. The
+// instructions for the client are the description of the role.
 func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
 		if err != nil {
 			return result, err
 		}
+		role, _ := s.rt.Org().RoleByID(sc.caller.Role)
 		var offers *sdk.ServerCapabilities
 		switch result := result.(type) {
 		case *sdk.InitializeResult:
-			offers = result.Capabilities
+			offers, result.Instructions = result.Capabilities, role.Description
 		case *sdk.DiscoverResult:
-			offers = result.Capabilities
+			offers, result.Instructions = result.Capabilities, role.Description
 		}
 		if offers == nil {
 			return result, nil
@@ -34,8 +36,8 @@ func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.M
 		if offers.Prompts != nil || answersKind(tools, tool.Complete, "") {
 			offers.Completions = &sdk.CompletionCapabilities{}
 		}
-		if answersKind(tools, tool.ReadResource, "") {
-			offers.Resources = &sdk.ResourceCapabilities{}
+		if !answersKind(tools, tool.ReadResource, "") {
+			offers.Resources = nil
 		}
 		return result, nil
 	}

@@ -111,6 +111,7 @@ func must(t testing.TB) func(tool.Tool, error) tool.Tool {
 // fixture is a runtime with roles and an MCP server on loopback.
 type fixture struct {
 	rt     *runtime.Runtime
+	files  string // where workspaces are
 	server *mcpserver.Server
 	url    string
 	probe  *probe
@@ -139,19 +140,19 @@ func (p fixtureConfig) open(t testing.TB) *fixture {
 	if p.store == nil {
 		p.store = persisttest.Open(t)
 	}
-	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	groups, files := toolgroups.NewManager(toolgroups.ReservedIDs()...), t.TempDir()
 	if p.wrapStore != nil {
 		p.store = p.wrapStore(p.store)
 	}
 	rt, err := runtime.New(runtime.Config{
-		Store: p.store, Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.FakeAuthn{},
+		Store: p.store, Groups: groups, Workspaces: files, Authn: gatewaytest.FakeAuthn{},
 		Model: func(string) (model.Model, error) { return p.model, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	f := &fixture{rt: rt, probe: &probe{began: make(chan struct{}, 16), ended: make(chan struct{}, 16)}, roles: map[string]identity.RoleID{}}
+	f := &fixture{rt: rt, files: files, probe: &probe{began: make(chan struct{}, 16), ended: make(chan struct{}, 16)}, roles: map[string]identity.RoleID{}}
 	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -231,7 +231,7 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 		defer cancel()
 		defer context.AfterFunc(sc.endpoint.ctx, cancel)()
 	}
-	oneDocument := sc.documentsOnly || q.method == methodCallTool && q.token == ""
+	oneDocument := sc.documentsOnly || q.method == methodCallTool && q.token == "" && !q.wantsLog
 	s.forwardToSDK(s.transports.stateless[transportIndex(oneDocument)], w, r.WithContext(ctx), sc, q)
 }
 
@@ -298,6 +298,9 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 	case methodCallTool:
 		if !session.documentsOnly && s.mayAsk(sc, q.name) && abilitiesOfSession(session.sdk).any() {
 			return false // the SDK sends the questions
+		}
+		if !session.documentsOnly && s.sessionWantsLog(session) {
+			return false // the SDK sends the log messages
 		}
 		ctx, done, ok := s.beginCall(r.Context(), session, q.id)
 		if !ok {

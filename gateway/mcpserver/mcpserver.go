@@ -54,7 +54,8 @@ type Config struct {
 	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes by default
 	WriteTimeout   time.Duration // in which a client must read each part of an answer; 30 seconds by default
 
-	RootsTimeout time.Duration // in which a client must answer roots/list; 5 seconds by default
+	WatchInterval time.Duration // between two looks at resources to which clients have subscribed; 2 seconds by default
+	RootsTimeout  time.Duration // in which a client must answer roots/list; 5 seconds by default
 
 	QuestionTimeout time.Duration // in which the client must answer what a tool asks; 5 minutes by default
 
@@ -89,6 +90,11 @@ type Server struct {
 	endpoints map[endpointKey]*endpoint
 	sessions  map[string]*session
 	watching  bool // watch is running
+
+	subsMu       sync.Mutex // guards the fields below; not held during I/O
+	subs         map[subscriptionKey]*subscription
+	notified     map[*sdk.ServerSession]bool // sessions with a notification of a resource in progress
+	watchingSubs bool                        // watchResources is running
 }
 
 // New returns a Server. The error names the field of Config that is missing or
@@ -97,14 +103,14 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcpserver: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.QuestionTimeout < 0:
-		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout and QuestionTimeout must not be negative")
+	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0:
+		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval and QuestionTimeout must not be negative")
 	}
 	config.complete()
 	s := &Server{
 		config: config, rt: config.Runtime, log: config.Log, failures: failurelog.New(config.Log),
 		info:      &sdk.Implementation{Name: "rolecall", Version: config.Version},
-		endpoints: map[endpointKey]*endpoint{}, sessions: map[string]*session{},
+		endpoints: map[endpointKey]*endpoint{}, sessions: map[string]*session{}, subs: map[subscriptionKey]*subscription{}, notified: map[*sdk.ServerSession]bool{},
 		ids: newIDEncoder(), limiter: NewConcurrencyLimiter(config.Calls),
 	}
 	s.resultMeta = encodeResultMeta(s.info)
@@ -127,6 +133,9 @@ func (config *Config) complete() {
 	}
 	if config.Warn == nil {
 		config.Warn = config.Log
+	}
+	if config.WatchInterval == 0 {
+		config.WatchInterval = watchInterval
 	}
 	if config.RootsTimeout == 0 {
 		config.RootsTimeout = rootsTimeout

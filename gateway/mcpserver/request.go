@@ -55,6 +55,7 @@ type request struct {
 	args     string // JSON; "" if absent
 	token    string // the progress token, JSON; "" if absent
 	version  string // the protocol version in _meta; "" if absent
+	wantsLog bool   // _meta has a log level
 	cancelID string // the id of the request to cancel
 
 	rounds roundParams // answers to questions of the call
@@ -227,6 +228,8 @@ func (q *request) readMeta(meta gjson.Result) {
 			if q.token = idOf(value); q.token == "" {
 				q.reject("progressToken must be a string or a number")
 			}
+		case sdk.MetaKeyLogLevel:
+			q.wantsLog, q.simple = true, false
 		case sdk.MetaKeyProtocolVersion:
 			q.version = value.Str
 			q.simple = q.simple && value.Type == gjson.String

@@ -70,6 +70,11 @@ func (s *Server) listableCatalogs(sc *clientScope) []tool.Definition {
 	return s.withinEndpoint(sc, s.rt.Gate().Subject(sc.caller).ListableTools())
 }
 
+// visibleCatalogs returns the tools with a Catalog that the caller may call now.
+func (s *Server) visibleCatalogs(sc *clientScope) []tool.Definition {
+	return s.withinEndpoint(sc, s.rt.Gate().Subject(sc.caller).VisibleTools())
+}
+
 // answersKind reports whether one of the tools answers requests of a kind, of a source or, for
 // "", of any.
 func answersKind(offered []tool.Definition, k tool.CatalogKind, source string) bool {
@@ -127,6 +132,20 @@ func codeFromServer(err error) int64 {
 // readResource answers resources/read.
 func (s *Server) readResource(ctx context.Context, sc *clientScope, req *sdk.ReadResourceRequest) (sdk.Result, error) {
 	uri := req.Params.URI
+	answer, err := s.readAs(ctx, sc, uri, headerOf(req.Extra))
+	if err != nil {
+		return nil, resourceError(err, uri, req.ProtocolVersion())
+	}
+	result := &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{}, Cacheable: private}
+	for _, c := range answer.Contents {
+		result.Contents = append(result.Contents, &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Blob: c.Data})
+	}
+	return completed(result, req.ProtocolVersion()), nil
+}
+
+// readAs reads a resource by a call of the caller's tool. If there is none, the gate denies the
+// request, so that it is on record.
+func (s *Server) readAs(ctx context.Context, sc *clientScope, uri string, header http.Header) (tool.CatalogAnswer, error) {
 	call := catalogCall{tool: unreadName}
 	if len(uri) <= maxURI {
 		if found := findCatalog(s.listableCatalogs(sc), tool.CatalogRequest{Kind: tool.ReadResource, URI: uri}); found.catalog != nil {
@@ -136,15 +155,7 @@ func (s *Server) readResource(ctx context.Context, sc *clientScope, req *sdk.Rea
 	if call.catalog == nil {
 		call.args = marshal(map[string]string{"uri": textutil.Truncate(uri, maxURI)})
 	}
-	answer, err := s.answerCatalog(ctx, sc, call, headerOf(req.Extra))
-	if err != nil {
-		return nil, resourceError(err, uri, req.ProtocolVersion())
-	}
-	result := &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{}, Cacheable: private}
-	for _, c := range answer.Contents {
-		result.Contents = append(result.Contents, &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Blob: c.Data})
-	}
-	return completed(result, req.ProtocolVersion()), nil
+	return s.answerCatalog(ctx, sc, call, header)
 }
 
 // headerOf returns the header of a request; nil on stdio.

@@ -54,7 +54,7 @@ func (s *Server) listCatalogs(ctx context.Context, sc *clientScope, k tool.Catal
 	if err != nil {
 		return page, err
 	}
-	started, offered := time.Now(), s.withinEndpoint(sc, s.rt.Gate().Subject(sc.caller).VisibleTools())
+	started, offered := time.Now(), s.visibleCatalogs(sc)
 	for _, call := range catalogLists(offered, k, at) {
 		source := call.catalog.Source()
 		if len(page.Resources)+len(page.Templates)+len(page.Prompts) >= pageItems || time.Since(started) > pageTime {

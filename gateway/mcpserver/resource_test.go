@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -327,6 +328,24 @@ func TestResources_DeclaresCapability(t *testing.T) {
 			session := f.connect(t, sender, "/mcp", version, nil)
 			if got := session.InitializeResult().Capabilities.Resources != nil; got != want {
 				t.Errorf("%s, %s: declared %v, want %v", sender, version, got, want)
+			}
+		}
+	}
+}
+
+// The instructions are the description of the caller's role, and nothing of MCP servers.
+func TestInstructions_AreDescriptionOfRole(t *testing.T) {
+	f := openFixture(t)
+	f.connectUpstream(t, map[string]*sdk.Server{"one": upstream("one")})
+	f.role(t, "plain", "one")
+	f.role(t, "told", "one")
+	if _, _, err := f.rt.UpdateRole(operator, f.roles["told"], org.RoleSpec{Description: "Reads memos."}, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range versions {
+		for role, want := range map[string]string{"plain": "", "told": "Reads memos."} {
+			if got := f.connect(t, "ann@"+role, "/mcp", version, nil).InitializeResult().Instructions; got != want {
+				t.Errorf("%s, %s: %q, want %q", version, role, got, want)
 			}
 		}
 	}

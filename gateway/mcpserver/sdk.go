@@ -41,10 +41,13 @@ func newTransports() transports {
 // middleware answers all requests for tools and prompts.
 func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 	server := sdk.NewServer(s.info, &sdk.ServerOptions{
-		Capabilities:              &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+		Capabilities:              &sdk.ServerCapabilities{Logging: &sdk.LoggingCapabilities{}, Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{Subscribe: true}},
+		SubscribeHandler:          s.subscribe,
+		UnsubscribeHandler:        s.unsubscribe,
 		SupportedProtocolVersions: versions[:],
 		SetCacheable:              func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
 	})
+	server.AddSendingMiddleware(s.onlyDue)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			sc := scopeFrom(ctx)
@@ -82,6 +85,8 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 		return s.listTemplates(ctx, sc, req)
 	case *sdk.ReadResourceRequest:
 		return s.readResource(ctx, sc, req)
+	case *sdk.ServerRequest[*sdk.SetLoggingLevelParams]:
+		s.setLogLevel(req)
 	case *sdk.CompleteRequest:
 		return s.complete(ctx, sc, req)
 	}
@@ -118,7 +123,9 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 		call.header = req.Extra.Header
 	}
 	s.addInput(sc, &call, req)
-	run := func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
+	run := func(ctx context.Context) outcome {
+		return s.runWithLog(ctx, req.Session, call.name, func(ctx context.Context) outcome { return s.call(ctx, sc, call) })
+	}
 	token := req.Params.GetProgressToken()
 	var o outcome
 	if token == nil {

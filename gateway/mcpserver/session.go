@@ -20,6 +20,7 @@ type session struct {
 	lastUsed    time.Time // when its last request began or ended
 	active      int       // requests in progress
 	ended       bool
+	wantsLog    bool                    // its client has set a log level
 	calls       map[string]*sessionCall // calls that the SDK does not know, by canonicalID
 	left        []leftTask              // tasks that go on after their calls were lost
 }

@@ -167,9 +167,6 @@ func TestUpstream_ListsAndReadsResources(t *testing.T) {
 		}
 	}
 	session := f.connect(t, "ann@both", "/mcp", "", nil)
-	if got := session.InitializeResult().Instructions; strings.Contains(got, "obey") {
-		t.Errorf("the instructions of a server are shown: %q", got)
-	}
 	list, err := session.ListResources(t.Context(), nil)
 	if err != nil || strings.ContainsRune(list.Resources[0].Description+list.Resources[1].Description, '\u202e') {
 		t.Errorf("%v %v", list, err)

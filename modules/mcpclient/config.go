@@ -30,6 +30,14 @@ type Config struct {
 	// not known; nil does for all calls.
 	SubjectOf func(tool.Call) (mcpauth.Subject, bool)
 
+	// Revision is the newest revision of the protocol that the server is offered; "" is the
+	// newest that the SDK knows. Servers that ask or log only in a session need one before
+	// 2026-07-28.
+	Revision string
+
+	// Relay is what the server may ask the client of a call for, besides a person.
+	Relay Relay
+
 	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string
 	// DisablePinning makes every definition active at once, without acceptance.

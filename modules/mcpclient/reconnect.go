@@ -27,6 +27,7 @@ type reconnector struct {
 	ctx        context.Context                                // ends in close
 	cancel     context.CancelFunc
 	background sync.WaitGroup
+	watcher    watcher
 
 	lastConn atomic.Pointer[conn] // the last established connection, which may have ended; nil before the first
 
@@ -93,6 +94,7 @@ func (r *reconnector) connect(ctx context.Context) (*conn, error) {
 	}
 	r.conn, r.failures, r.lastErr = n, 0, nil
 	r.delays.Reset()
+	n.watcher.Store(&r.watcher)
 	r.lastConn.Store(n)
 	r.log.Info("MCP server connected", "protocol", n.session.InitializeResult().ProtocolVersion)
 	r.background.Go(func() { r.followChanges(n) })

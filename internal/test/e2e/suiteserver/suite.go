@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -45,6 +46,12 @@ func newSuite(c modules.Config) (modules.Module, error) {
 	add(s, "test_logging_tool", nil, fixedText("nothing was logged"))
 	add(s, "test_trigger_tool_change", nil, s.changeTools)
 	add(s, "json_schema_2020_12_tool", schema202012, func(context.Context, map[string]any) (string, error) { return "ok", nil })
+	add(s, "test_tool_with_logging", nil, func(ctx context.Context, _ noArgs) (string, error) {
+		for _, text := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
+			tool.Log(ctx, slog.LevelInfo, text)
+		}
+		return "logged", nil
+	})
 	read, err := tool.New("read_suite", "Read a resource of the suite.", readSuite, &tool.Options{Effect: tool.ReadOnly, Catalog: catalog{}})
 	s.tools = append(s.tools, read)
 	addAskTools(s)
