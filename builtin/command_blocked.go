@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // checkBlocked rejects commands that are never useful in a workspace. It only
@@ -15,7 +16,7 @@ func checkBlocked(argv []string) error {
 		line = argv[2]
 	}
 	for _, b := range blockedCommands {
-		if b.pattern.MatchString(line) {
+		if b.pattern().MatchString(line) {
 			return errcode.New(errcode.CommandBlocked, "the command was not run: %s. Work inside the workspace with the rights you have", b.reason).
 				With("reason", b.reason)
 		}
@@ -26,7 +27,7 @@ func checkBlocked(argv []string) error {
 // blockedCommands lists patterns of commands, in any letter case and wherever a
 // command can begin in a line.
 var blockedCommands = []struct {
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 	reason  string
 }{
 	{commandPattern(`sudo\b`), "sudo changes the user"},
@@ -37,12 +38,12 @@ var blockedCommands = []struct {
 	{commandPattern(`dd\s+(\S+\s+)*if=`), "dd copies devices"},
 	{commandPattern(`(shutdown|reboot|halt|poweroff)\b`), "it stops the machine"},
 	{commandPattern(`init\s+[06]\b`), "it stops the machine"},
-	{regexp.MustCompile(`>\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk)`), "it overwrites a disk"},
-	{regexp.MustCompile(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}`), "it is a fork bomb"},
+	{textutil.LazyPattern(`>\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk)`), "it overwrites a disk"},
+	{textutil.LazyPattern(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}`), "it is a fork bomb"},
 }
 
-// commandPattern compiles a pattern that matches where a command can begin: at the
+// commandPattern returns a pattern that matches where a command can begin: at the
 // start, after an operator, in a substitution, or after a word that takes one.
-func commandPattern(pattern string) *regexp.Regexp {
-	return regexp.MustCompile("(?i)(^|[;&|(`\n]|\\b(then|do|else|exec|env|nohup|time|xargs)\\s)\\s*(/\\S*/)?" + pattern)
+func commandPattern(pattern string) func() *regexp.Regexp {
+	return textutil.LazyPattern("(?i)(^|[;&|(`\n]|\\b(then|do|else|exec|env|nohup|time|xargs)\\s)\\s*(/\\S*/)?" + pattern)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 func TestRunCommand_ReturnsOutput(t *testing.T) {
@@ -280,7 +281,7 @@ func TestRunCommand_InjectionsAreContainedAsShellText(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	canary := filepath.Join(outside, "canary")
 	putFile(t, canary, "untouched")
-	list := injections(t)
+	list := short.SampleList(t, 120, injections(t))
 	for i, text := range list {
 		putFile(t, filepath.Join(dir, "p", fmt.Sprintf("%03d", i)), text)
 	}

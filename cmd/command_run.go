@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -410,11 +409,11 @@ func (c *common) fileFlags() (flags string) {
 }
 
 // plainWord matches words that a shell takes as they are.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plainWord = textutil.LazyPattern(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // quoteWord returns a word in the form that a shell needs.
 func quoteWord(word string) string {
-	if plainWord.MatchString(word) {
+	if plainWord().MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -117,6 +117,9 @@ func TestMCPLogin_EachCaller(t *testing.T) {
 	if got := f.must("", "mcp", "login", "web", "-f", f.file); !strings.HasPrefix(got, "logged in to web as operator, at "+f.upstream.Issuer.URL()) {
 		t.Errorf("got %s", got)
 	}
+	if got := f.must("", "mcp", "logins", "-f", f.file); !strings.Contains(got, "operator") || !strings.Contains(got, "active") {
+		t.Errorf("got %s", got)
+	}
 	serveSession(t, f.file, f.data)
 	for _, user := range []string{"ann", "bob"} {
 		if got := f.must(user, "mcp", "login", "web"); !strings.HasPrefix(got, "logged in to web as user:"+user+"@") {

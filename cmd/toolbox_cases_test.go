@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -62,7 +63,7 @@ func configurationCases(t *testing.T) (cases []configCase, env map[string]string
 }
 
 // check accepts or rejects every file in each of its forms, without starting anything. Each
-// error has a position.
+// error has a position. The launcher starts no jobs: probes of the sandbox have their own tests.
 func TestCheck_ConfigurationCases(t *testing.T) {
 	cases, env := configurationCases(t)
 	for _, c := range cases {
@@ -74,7 +75,7 @@ func TestCheck_ConfigurationCases(t *testing.T) {
 					t.Fatal(err)
 				}
 				var out, log bytes.Buffer
-				c.check(t, path, &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &log, env: lookup(env)}, &out)
+				c.check(t, path, &common{launcher: new(sandbox.Launcher), in: strings.NewReader(""), out: &out, err: &log, env: lookup(env)}, &out)
 			})
 		}
 	}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
@@ -19,6 +18,8 @@ type ItemKeeper interface {
 	// ApplyItem returns when the item is active and on disk. One that is not valid changes nothing.
 	// Errors: InvalidConfig, LimitExceeded, Conflict.
 	ApplyItem(ctx context.Context, kind, name, text string, by identity.Principal) (wire.ConfigItem, error)
+	// UsesVariables reports whether a value of an item has a variable, ${NAME}, however it is written.
+	UsesVariables(text string) bool
 	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig, Conflict.
 	DeleteItem(ctx context.Context, kind, name string, by identity.Principal) (wire.ConfigItem, error)
 }
@@ -33,6 +34,9 @@ func (noItems) ListItems() []wire.ConfigItem { return nil }
 func (noItems) ApplyItem(context.Context, string, string, string, identity.Principal) (wire.ConfigItem, error) {
 	return wire.ConfigItem{}, errcode.New(errcode.Conflict, "apply an item: this process takes no configuration items; apply it with \"rolecall serve\" running")
 }
+
+// UsesVariables implements ItemKeeper.
+func (noItems) UsesVariables(string) bool { return false }
 
 // DeleteItem implements ItemKeeper.
 func (noItems) DeleteItem(_ context.Context, kind, name string, _ identity.Principal) (wire.ConfigItem, error) {
@@ -55,7 +59,7 @@ func (a *api) applyItem(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(q.Text, "${") && !auth.IsLocalOwner(r) {
+	if !auth.IsLocalOwner(r) && a.items.UsesVariables(q.Text) {
 		return nil, errcode.New(errcode.InsufficientPermissions, "apply an item: ${NAME} can be used only on this machine, through the socket of the data directory").With("field", "text")
 	}
 	return a.items.ApplyItem(r.Context(), r.PathValue("kind"), r.PathValue("name"), q.Text, auth.SenderOf(r))

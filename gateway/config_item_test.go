@@ -31,6 +31,8 @@ func (k *keeper) ApplyItem(_ context.Context, kind, name, text string, by identi
 	return k.items[len(k.items)-1], nil
 }
 
+func (k *keeper) UsesVariables(text string) bool { return strings.Contains(text, "${") }
+
 func (k *keeper) DeleteItem(_ context.Context, kind, name string, _ identity.Principal) (wire.ConfigItem, error) {
 	at := slices.IndexFunc(k.items, func(i wire.ConfigItem) bool { return i.Kind == kind && i.Name == name })
 	if at < 0 {

@@ -120,7 +120,7 @@ func (m *inputModel) record(name string, items []model.Item) {
 // either stored unchanged or rejected with a suitable code, and that nothing
 // changes with a restart.
 func TestNaughtyStrings_FromAgents(t *testing.T) {
-	m := &inputModel{inputs: short.SampleList(t, 60, corpus.NaughtyStrings()), results: map[string][]model.CallResult{}}
+	m := &inputModel{inputs: short.SampleList(t, 30, corpus.NaughtyStrings()), results: map[string][]model.CallResult{}}
 	area := t.TempDir()
 	f := newFixtureIn(t, area, m.generate)
 	addVisitorRole(t, f)
@@ -289,7 +289,7 @@ func TestNaughtyStrings_InRequests(t *testing.T) {
 	defer closeFixture(t, f)
 	f.RunTask(t, "go")
 	before := filesIn(t, area)
-	inputs := short.SampleList(t, 300, append(corpus.NaughtyStrings(), corpus.TraversalPaths()...))
+	inputs := short.SampleList(t, 120, append(corpus.NaughtyStrings(), corpus.TraversalPaths()...))
 	for i, s := range inputs {
 		for _, resource := range resources {
 			r := "/api/v1/" + resource + "/" + strings.ReplaceAll(url.PathEscape(s), ".", "%2E")

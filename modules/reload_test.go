@@ -380,7 +380,7 @@ func TestLoader_NoCallInClosedModule(t *testing.T) {
 	}
 	rounds := 300
 	if testing.Short() {
-		rounds = 60
+		rounds = 20
 	}
 	for n := range rounds {
 		if err := fx.loader.ReloadModule(t.Context(), newModule()); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/persist"
@@ -171,7 +172,11 @@ func flipBits(t *testing.T, file []byte, e entry) {
 		t.Fatalf("the entry %x does not occur exactly once", e.key)
 	}
 	dir := dirWith(t, file)
+	var places []int
 	for i := 0; i < len(e.frame); i += 1 + len(e.frame)/300 {
+		places = append(places, i)
+	}
+	for _, i := range short.SampleList(t, 60, places) {
 		broken := bytes.Clone(file)
 		broken[start+i] ^= 1 << (i % 8)
 		if err := os.WriteFile(filepath.Join(dir, persist.FileName), broken, 0o600); err != nil {

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"regexp"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 )
@@ -119,7 +119,7 @@ func (s *ArtifactStore) recordFields(ctx context.Context, kind, field string) it
 }
 
 // hashes matches the hash of a content in an event.
-var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
+var hashes = textutil.LazyPattern(`[0-9a-f]{64}`)
 
 // dropReferencedByEvents removes from found what an event references. It reads
 // the whole log, so it returns early if found is empty.
@@ -135,7 +135,7 @@ func (s *ArtifactStore) dropReferencedByEvents(ctx context.Context, found map[st
 		if err != nil {
 			return err
 		}
-		for _, hash := range hashes.FindAll(text, -1) {
+		for _, hash := range hashes().FindAll(text, -1) {
 			delete(found, string(hash))
 		}
 	}

@@ -66,6 +66,9 @@ func TestScript_FailureFailsTurn(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			step := time.Minute
 			if c.name == "loops for ever" {
+				if testing.Short() {
+					t.Skip("-short: it loops for two seconds; the tests of model/script do so for less")
+				}
 				step = 2 * time.Second // also for loading the script
 			}
 			fx := openFixture(t, "", newScriptWithTimeout(t, hireScript+c.worker, step))

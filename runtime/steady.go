@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -31,14 +32,14 @@ const (
 )
 
 // volatileField matches names of fields that hold an id, a time or a duration.
-var volatileField = regexp.MustCompile(`^(?i:id|ids|uuid|guid|ulid|etag|nonce|time|timestamp|date|now|due|took|uptime|age|ts)$` +
+var volatileField = textutil.LazyPattern(`^(?i:id|ids|uuid|guid|ulid|etag|nonce|time|timestamp|date|now|due|took|uptime|age|ts)$` +
 	`|^(?i:duration|elapsed|latency|created|updated|modified|expires)` +
 	`|[a-z0-9](Id|ID|Ids|IDs|UUID|At|Time|Timestamp|Date|Duration|Ms|Millis|Seconds|Secs|Ns|Nanos)$` +
 	`|(?i:[_-](id|ids|uuid|at|time|timestamp|date|duration|ms|millis|seconds|secs|ns|nanos))$`)
 
 // volatileText matches an id or a time at the begin of a text. Each begins with a word, whose
 // first byte is a hexadecimal digit.
-var volatileText = regexp.MustCompile(`^(?:` + strings.Join([]string{
+var volatileText = textutil.LazyPattern(`^(?:` + strings.Join([]string{
 	`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`,
 	`\b\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?( ?([Zz]|[+-]\d{2}:?\d{2}))?)?`,
 	`\b\d{1,2}:\d{2}:\d{2}([.,]\d+)?\b`,
@@ -50,7 +51,7 @@ var volatileText = regexp.MustCompile(`^(?:` + strings.Join([]string{
 }, "|") + ")")
 
 // volatileNumber matches numbers that are Unix times, in seconds to nanoseconds.
-var volatileNumber = regexp.MustCompile(`^(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?$`)
+var volatileNumber = textutil.LazyPattern(`^(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?$`)
 
 var sumSeed = maphash.MakeSeed()
 
@@ -139,7 +140,7 @@ func (h *summer) value(v gjson.Result, depth int) {
 		h.text(`"` + h.steadyText(v.Str))
 	case v.Type == gjson.String:
 		h.text(`"` + v.Str)
-	case v.Type == gjson.Number && h.steady && len(v.Raw) >= len("1712345678") && h.match(volatileNumber, v.Raw) > 0:
+	case v.Type == gjson.Number && h.steady && len(v.Raw) >= len("1712345678") && h.match(volatileNumber(), v.Raw) > 0:
 		h.text("…")
 	default:
 		h.text(v.Raw)
@@ -180,7 +181,7 @@ func (h *summer) text(s string) {
 func (h *summer) isVolatile(field string) bool {
 	volatile, known := h.fields[field]
 	if !known && h.matches > 0 {
-		volatile = h.match(volatileField, field) > 0
+		volatile = h.match(volatileField(), field) > 0
 		h.fields[field] = volatile
 	}
 	return volatile
@@ -226,7 +227,7 @@ func (h *summer) volatileLen(text string) int {
 			return 0
 		}
 	}
-	return h.match(volatileText, text[:min(len(text), maxVolatile)])
+	return h.match(volatileText(), text[:min(len(text), maxVolatile)])
 }
 
 // nextWord returns where the next word of text begins after the one at index i, if one is there.

@@ -2,11 +2,11 @@ package runtime
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/picture"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -18,7 +18,7 @@ const (
 )
 
 // artifactRefs matches the references in a text.
-var artifactRefs = regexp.MustCompile(refPrefix + `[0-9A-Za-z-]{1,64}`)
+var artifactRefs = textutil.LazyPattern(refPrefix + `[0-9A-Za-z-]{1,64}`)
 
 // TaskPictures returns the pictures that the result of a task names as artifacts of this task, in
 // order: at most 20, of tool.MaxResultData bytes together. A reference to anything else is left
@@ -41,7 +41,7 @@ func (rt *Runtime) TaskPictures(ctx context.Context, task org.Task) ([]tool.Cont
 // distinctRefs returns the first references in a text, each once.
 func distinctRefs(text []byte) (refs []string) {
 	seen := map[string]bool{}
-	for _, match := range artifactRefs.FindAll(text, 10*maxTaskRefs) {
+	for _, match := range artifactRefs().FindAll(text, 10*maxTaskRefs) {
 		if ref := string(match); !seen[ref] && len(refs) < maxTaskRefs {
 			seen[ref] = true
 			refs = append(refs, ref)

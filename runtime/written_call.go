@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model/chat"
 )
 
@@ -47,11 +48,11 @@ func writtenCall(text string, tools []string) (name string) {
 // a call. marked reports whether a mark precedes it.
 func writtenName(text string, marked bool, tools []string) string {
 	for _, form := range callForms {
-		if m := form.FindStringSubmatch(text); m != nil {
+		if m := form().FindStringSubmatch(text); m != nil {
 			return knownTool(m[1], tools)
 		}
 	}
-	if m := markedCall.FindStringSubmatch(text); m != nil && marked {
+	if m := markedCall().FindStringSubmatch(text); m != nil && marked {
 		return knownTool(m[1], tools)
 	}
 	if !chat.ValidJSON(text) {
@@ -70,11 +71,11 @@ var callMarks = strings.NewReplacer("<tool_call>", "\x00", "</tool_call>", "\x00
 // callForms match calls that are not JSON. Their group is the name. markedCall matches one that
 // needs a mark.
 var (
-	callForms = []*regexp.Regexp{
-		regexp.MustCompile(`(?s)^functions\.([\w.-]+)\s*\(\s*(?:\{.*\}|\w+\s*=.*)?\s*\)\s*;?$`),
-		regexp.MustCompile(`(?s)^<function=([\w.-]+)>.*</function>$`),
+	callForms = []func() *regexp.Regexp{
+		textutil.LazyPattern(`(?s)^functions\.([\w.-]+)\s*\(\s*(?:\{.*\}|\w+\s*=.*)?\s*\)\s*;?$`),
+		textutil.LazyPattern(`(?s)^<function=([\w.-]+)>.*</function>$`),
 	}
-	markedCall = regexp.MustCompile(`(?s)^([\w.-]+)(?:\[ARGS\])?\s*\{.*\}$`)
+	markedCall = textutil.LazyPattern(`(?s)^([\w.-]+)(?:\[ARGS\])?\s*\{.*\}$`)
 )
 
 // calledTool returns the name of the tool that a JSON value calls, "" if it is not a call.

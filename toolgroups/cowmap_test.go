@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/test/grouptest"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -114,7 +115,7 @@ func TestManager_RegisterScales(t *testing.T) {
 		name string
 		most int
 		refs []string
-	}{{"groups of three tools", 5000, nil}, {"toolsets", 1000, []string{"g0-a", "g1-b"}}} {
+	}{{"groups of three tools", short.Count(2000, 5000), nil}, {"toolsets", 1000, []string{"g0-a", "g1-b"}}} {
 		t.Run(shape.name, func(t *testing.T) {
 			few, many := fill(t, shape.most/4, shape.refs), fill(t, shape.most, shape.refs)
 			t.Logf("%d: %v, %d: %v", shape.most/4, few, shape.most, many)

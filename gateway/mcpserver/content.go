@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"cmp"
+	"encoding/base64"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
@@ -9,13 +10,25 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// appendContent appends a content as JSON.
+// appendContent appends a content as JSON. It does not copy the data.
 func appendContent(b []byte, c tool.Content) []byte {
-	if c.Type == tool.TextContent {
+	switch shown := sdkContent(c).(type) {
+	case *sdk.TextContent:
 		b = append(b, `{"type":"text","text":`...)
-		return append(gjson.AppendJSONString(b, c.Text), '}')
+		return append(gjson.AppendJSONString(b, shown.Text), '}')
+	case *sdk.ImageContent:
+		return appendData(append(b, `{"type":"image","mimeType":`...), shown.MIMEType, shown.Data)
+	case *sdk.AudioContent:
+		return appendData(append(b, `{"type":"audio","mimeType":`...), shown.MIMEType, shown.Data)
+	default:
+		return append(b, marshal(shown)...)
 	}
-	return append(b, marshal(sdkContent(c))...)
+}
+
+// appendData appends the media type and the data of a content, and ends it.
+func appendData(b []byte, mimeType string, data []byte) []byte {
+	b = append(gjson.AppendJSONString(b, mimeType), `,"data":"`...)
+	return append(base64.StdEncoding.AppendEncode(b, data), `"}`...)
 }
 
 // sdkContents converts contents to the SDK's type.

@@ -37,6 +37,9 @@ func (a *App) ApplyItem(ctx context.Context, kind, name, text string, by identit
 	return state.wire(), nil
 }
 
+// UsesVariables reports whether an item has variables.
+func (a *App) UsesVariables(text string) bool { return config.UsesVariables(text) }
+
 // DeleteItem deletes an applied item and returns it as it was. Items that need it become broken.
 // Errors: ItemNotFound; InvalidConfig if the files need the item.
 func (a *App) DeleteItem(ctx context.Context, kind, name string, by identity.Principal) (wire.ConfigItem, error) {

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
@@ -345,6 +348,32 @@ func TestItem_KeepsLastVersion(t *testing.T) {
 }
 
 // Variables are substituted when an item is read, and never stored.
+// Over the network the operator cannot read variables through an item, however they are written.
+func TestItem_VariablesOverTheNetwork(t *testing.T) {
+	f := newFixture(t)
+	f.options.Env = func(name string) (string, bool) { return "canary-7d1e", name == "ITEM_SECRET" }
+	f.apply(jokeBroker, strings.Replace(jokeService, "config-params: [style]", "untypedArguments: false", 1), "{kind: role, name: clerk, toolGroups: [console]}")
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Items: f.App})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := client.NewLocal(handler)
+	document := "{type: tool-service, service: joke-service, description: DESCRIPTION}"
+	for _, description := range []string{
+		`"${ITEM_SECRET}"`, `"\u0024{ITEM_SECRET}"`, `"\x24{ITEM_SECRET}"`, `"$\x7bITEM_SECRET}"`, "\"$\\\n  {ITEM_SECRET}\"", `&a "\u0024{ITEM_SECRET}"`,
+		`d, "\u0024{ITEM_SECRET}": x`, `d, extra: [{a: "\u0024{ITEM_SECRET}"}]`,
+	} {
+		text := strings.Replace(document, "DESCRIPTION", description, 1)
+		if i, err := api.ApplyConfigItem(t.Context(), "tool", "x", text); errcode.CodeOf(err) != errcode.InsufficientPermissions {
+			h, _ := f.groups.CurrentSnapshot().LookupTool("x")
+			t.Errorf("%s: %+v, %v; models read %q", description, i, err, h.Definition.Description)
+		}
+	}
+	if _, err := api.ApplyConfigItem(t.Context(), "tool", "x", strings.Replace(document, "DESCRIPTION", `"costs $5 {or less}"`, 1)); err != nil {
+		t.Errorf("without a variable: %v", err)
+	}
+}
+
 func TestItem_VariablesAreNotStored(t *testing.T) {
 	f := newFixture(t)
 	f.options.Env = func(name string) (string, bool) { return "canary-7d1e", name == "STYLE" }

@@ -39,8 +39,8 @@ func clientSecret(s config.MCPServer) string {
 // privateAddresses returns the private addresses that the active configuration allows.
 func (a *App) privateAddresses() []netip.Prefix { return a.limits.requests().Private }
 
-// subjectOf returns for whom a call is made: the operator or an external caller, who has made the
-// call or started the task of the agent that makes it. It reports false if that is not on record.
+// subjectOf returns for whom a call is made: its caller, or the caller of the task whose agent makes
+// it. That is the operator or an external caller. It reports false if that is not on record.
 func (a *App) subjectOf(c tool.Call) (mcpauth.Subject, bool) {
 	switch c.By.Kind {
 	case identity.Operator:

@@ -205,6 +205,27 @@ func TestToolService_FailedBrokerIsNotReady(t *testing.T) {
 	}
 }
 
+// serviceMetric says which tool services are there.
+const serviceMetric = "rolecall_tool_service_up"
+
+// servicesUp returns the value of the metric for each service.
+func (f *fixture) servicesUp() map[string]float64 {
+	f.t.Helper()
+	families, err := f.registry.Gather()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	up := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == serviceMetric {
+				up[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return up
+}
+
 // Which services are there is known for a broker in the process, and for those that announce
 // themselves.
 func TestToolService_States(t *testing.T) {
@@ -222,11 +243,17 @@ func TestToolService_States(t *testing.T) {
 	}
 	stop := f.startWeather(f.key("weather"), forecast("d"))
 	want("with services", "map[joke-service:true weather:true]")
+	if got := fmt.Sprint(f.servicesUp()); got != "map[joke-service:1 weather:1]" {
+		t.Errorf("the metric is %s", got)
+	}
 	if err := joke.Stop(); err != nil {
 		t.Error(err)
 	}
 	stop()
 	want("when they have stopped", "map[joke-service:false weather:false]")
+	if got := fmt.Sprint(f.servicesUp()); got != "map[joke-service:0 weather:0]" {
+		t.Errorf("the metric is %s", got)
+	}
 }
 
 // countingBroker counts how often its accounts are checked.
@@ -269,6 +296,11 @@ func TestToolService_FollowsConfiguration(t *testing.T) {
 	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "one-liner about x") {
 		t.Errorf("after a change of a value: %q", got)
 	}
+	moved := strings.Replace(jokeService, "request:tg:joke", "request:tg:jokes", 1)
+	f.apply(jokeBroker, moved, jokeTool, jokeRoles)
+	f.until("a service with another queue is disconnected", func() bool { return joke.CheckHealth() != nil })
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	f.until("the service is back", func() bool { return joke.CheckHealth() == nil })
 	f.apply(jokeBroker, strings.Replace(jokeService, "joke-service", "other-service", 1), strings.Replace(jokeTool, "service: joke-service", "service: other-service", 1), jokeRoles)
 	for joke.CheckHealth() == nil { // until it has noticed that it was disconnected
 		if t.Context().Err() != nil {

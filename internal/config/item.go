@@ -67,6 +67,20 @@ func CheckItem(i Item) error {
 	return nil
 }
 
+// UsesVariables reports whether a value of an item has a variable, ${NAME}, however it is written: a
+// document has escapes.
+func UsesVariables(text string) bool {
+	for doc, err := range yamldoc.NewFileText(yamldoc.File{Data: []byte(text)}).ParseDocuments() {
+		if err != nil {
+			return strings.Contains(text, "${") // reading the item fails, too
+		}
+		if yamldoc.HasVariable(doc) {
+			return true
+		}
+	}
+	return false
+}
+
 // WithItems returns the configuration of the files of c, read again, and items. The error is nil
 // or a yamldoc.Errors; those with the file Item.Path are mistakes of that item. It does not change
 // c. The Files of the result are those of c.

@@ -32,9 +32,12 @@ type MCPServer struct {
 	OAuth     *ServerOAuth `json:",omitzero"` // how connections to URL are authorized; nil is not
 	PerCaller bool         `json:",omitzero"` // each call has the token of the person for whom it is made; requires OAuth
 
-	Prefix  *string // of the names of its tools; nil is not set
-	Pin     bool    // tool definitions need to be accepted before they are active; true by default
-	Trusted bool    // the server's annotations of its tools are believed
+	Revision string `json:",omitzero"` // the newest revision of the protocol to speak; "" is the newest that is known
+
+	Relay   []string `json:",omitzero"` // what it may ask clients for, besides persons: sampling, roots
+	Prefix  *string  // of the names of its tools; nil is not set
+	Pin     bool     // tool definitions need to be accepted before they are active; true by default
+	Trusted bool     // the server's annotations of its tools are believed
 	Timeout time.Duration
 	Labels  toolboxfile.Labels `json:",omitzero"` // of its tools that have none of their own
 	Pos     yamldoc.Pos
@@ -61,6 +64,8 @@ func readMCPServer(it item) {
 		"headers":     yamldoc.HeaderMap(&s.Headers),
 		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer), "oauth": oauthField(&s.OAuth)}),
 		"credentials": yamldoc.MappingField(yamldoc.Fields{"per": perCallerField(&s.PerCaller)}),
+		"revision":    yamldoc.OneOfField(&s.Revision, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
+		"relay":       relayField(&s.Relay),
 		"prefix":      toolPrefix(&s.Prefix),
 		"pin":         yamldoc.BoolField(&s.Pin),
 		"trusted":     yamldoc.BoolField(&s.Trusted),
@@ -79,6 +84,19 @@ func readMCPServer(it item) {
 		s.Dir = it.RelativePath(".")
 	}
 	it.r.config.MCPServers = append(it.r.config.MCPServers, s)
+}
+
+// relayField reads what a server may ask clients for.
+func relayField(to *[]string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		yamldoc.TextList(to)(v)
+		for _, word := range *to {
+			if word != "sampling" && word != "roots" {
+				v.AddError("has an unknown word", "use sampling and roots")
+				return
+			}
+		}
+	}
 }
 
 // checkEffect rejects the effect readOnly for all tools of a server that may add tools at any

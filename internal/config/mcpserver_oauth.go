@@ -74,7 +74,7 @@ func clientMetadataField(to *string) func(yamldoc.Value) {
 	}
 }
 
-// perCallerField reads whose credentials a call has.
+// perCallerField reads that each caller has credentials of its own.
 func perCallerField(to *bool) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		per := ""

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/test/configtest"
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // ReloadFiles returns what LoadFiles returns, including positions and errors, after any change.
@@ -28,7 +29,8 @@ func TestReloadFiles_EqualsLoad(t *testing.T) {
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	current := new(config.Config)
 	accepted := 0
-	for step := range 400 {
+	steps := short.Count(120, 400)
+	for step := range steps {
 		write(one, randomDocuments(random))
 		if random.IntN(2) == 0 || step == 0 {
 			write(two, []string{"{kind: role, name: other}", "# nothing", "{kind: toolset, name: more, tools: [a]}", "{kind: role, name: r}"}[random.IntN(4)])
@@ -47,7 +49,7 @@ func TestReloadFiles_EqualsLoad(t *testing.T) {
 		}
 		current = got
 	}
-	if accepted < 50 {
+	if accepted < steps/8 {
 		t.Errorf("only %d configurations were accepted", accepted)
 	}
 }

@@ -2,12 +2,12 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/internal/cron"
 	"github.com/rolecall/rolecall/internal/payload"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -99,13 +99,13 @@ const (
 )
 
 // triggerName is the form of names, which are parts of URLs.
-var triggerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var triggerName = textutil.LazyPattern(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // readTrigger reads a document of kind trigger.
 func readTrigger(it item) {
 	t := Trigger{Name: it.Name, Pos: it.Pos, StartsPerMinute: defaultStartsOfMinute, Running: defaultRunningTasks}
 	it.DeclareItem()
-	if it.Name != "" && !triggerName.MatchString(it.Name) {
+	if it.Name != "" && !triggerName().MatchString(it.Name) {
 		it.NameAt.AddError(workspaceNameProblem, "it is part of the URL /hooks/NAME")
 	}
 	if len(it.r.config.Triggers) == maxTriggers {

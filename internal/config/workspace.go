@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -44,7 +44,7 @@ func (c *Config) FindWorkspace(f WorkspaceField) (Workspace, bool) {
 }
 
 // workspaceName is the form of names. Requests name workspaces, so no name looks like a path.
-var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var workspaceName = textutil.LazyPattern(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 const (
 	workspaceNameProblem = "must be letters, digits, ., _ and -, at most 64, and begin with a letter or digit"
@@ -55,7 +55,7 @@ const (
 func readWorkspace(it item) {
 	w := Workspace{Name: it.Name, Pos: it.Pos}
 	it.DeclareItem()
-	if it.Name != "" && !workspaceName.MatchString(it.Name) {
+	if it.Name != "" && !workspaceName().MatchString(it.Name) {
 		it.NameAt.AddError(workspaceNameProblem, workspaceNameHint)
 	}
 	it.ReadFields(yamldoc.Fields{"path": directoryField(&w), "readOnly": yamldoc.BoolField(&w.ReadOnly)})
@@ -105,7 +105,7 @@ func (it item) inlineName(w *Workspace) func(yamldoc.Value) {
 		if !ok {
 			return
 		}
-		if !workspaceName.MatchString(name) {
+		if !workspaceName().MatchString(name) {
 			v.AddError(workspaceNameProblem, workspaceNameHint)
 			return
 		}

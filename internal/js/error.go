@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
 	"modernc.org/quickjs"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // ErrorKind is the reason why a script failed.
@@ -92,11 +93,11 @@ func kindOf(name, message string) ErrorKind {
 // scriptFile is the file name that the engine gives to every script.
 const scriptFile = "<eval>"
 
-var stackLine = regexp.MustCompile(scriptFile + `:(\d+)(?::(\d+))?`)
+var stackLine = textutil.LazyPattern(scriptFile + `:(\d+)(?::(\d+))?`)
 
 // innermost returns the innermost place of a stack that is in a named source.
 func (v *VM) innermost(stack string) (name string, line, column int) {
-	for _, match := range stackLine.FindAllStringSubmatch(stack, -1) {
+	for _, match := range stackLine().FindAllStringSubmatch(stack, -1) {
 		number, _ := strconv.Atoi(match[1]) // the pattern has digits only
 		if name, line := v.sourceLine(number); name != "" {
 			column, _ := strconv.Atoi(match[2])

@@ -5,11 +5,12 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 
-	"github.com/rolecall/rolecall/errcode"
 	"modernc.org/quickjs"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // MaxResult is the maximum length of the result of Run, in UTF-16 code units of JSON.
@@ -131,13 +132,13 @@ func (r report) text() string {
 
 // bodyLine matches a line of a stack that is in the function body. The engine adds linesBefore
 // lines before the body.
-var bodyLine = regexp.MustCompile(`<input>:(\d+)`)
+var bodyLine = textutil.LazyPattern(`<input>:(\d+)`)
 
 const linesBefore = 2
 
 // place returns the line of the code for an error text, "" if it is unknown.
 func (r report) place() string {
-	match := bodyLine.FindStringSubmatch(r.Stack)
+	match := bodyLine().FindStringSubmatch(r.Stack)
 	if match == nil {
 		return ""
 	}

@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -65,7 +64,7 @@ func (d Document) Text(p Pointer) (string, bool) {
 }
 
 // fieldName is the form of the names of an input, which templates contain.
-var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
+var fieldName = textutil.LazyPattern(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
 // Template makes the text and the input of tasks. It is immutable and safe for concurrent use.
 type Template struct {
@@ -91,7 +90,7 @@ func NewTemplate(text string, pointers map[string]string) (*Template, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%.60q of the input %w", name, err)
 		}
-		if !fieldName.MatchString(name) {
+		if !fieldName().MatchString(name) {
 			return nil, fmt.Errorf("%.60q is not a name of the input: write letters, digits and _, beginning with a letter", name)
 		}
 		t.pointers[name] = p

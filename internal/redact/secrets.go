@@ -6,9 +6,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Values returns the secrets in configured values: each value, and the parts of it that
@@ -38,7 +39,7 @@ func isPublic(value string) bool {
 }
 
 // namedSecret matches a named secret in a list, as in a connection string.
-var namedSecret = regexp.MustCompile(`(?i)(?:pass|password|passwd|pwd|secret|token|key|signature)\s*=\s*([^\s;&,]+)`)
+var namedSecret = textutil.LazyPattern(`(?i)(?:pass|password|passwd|pwd|secret|token|key|signature)\s*=\s*([^\s;&,]+)`)
 
 // Parts returns the secrets within a value: its lines, the credentials after the name of
 // an authentication scheme, the password and query of an address, and named passwords.
@@ -48,7 +49,7 @@ func Parts(value string) (secrets []string) {
 			secrets = append(secrets, strings.TrimSpace(line))
 		}
 	}
-	for _, found := range namedSecret.FindAllStringSubmatch(value, -1) {
+	for _, found := range namedSecret().FindAllStringSubmatch(value, -1) {
 		secrets = append(secrets, found[1])
 	}
 	return append(append(secrets, credentials(value)...), URLSecrets(value)...)

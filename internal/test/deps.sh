@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
-# RabbitMQ, Chromium, mkfs.xfs, strace, curl and promtool from the distribution, and the npm packages that
+# RabbitMQ, Chromium, mkfs.xfs, strace, ip, curl and promtool from the distribution, and the npm packages that
 # internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run), and the Python
 # packages of openai/requirements.txt (40 MB) and trustgraph/requirements.txt (100 MB) in
 # internal/test/e2e. It is safe to run again, and prints nothing if everything is installed.
@@ -14,6 +14,7 @@ need mariadbd mariadb-server
 need chromium chromium
 need mkfs.xfs xfsprogs
 need strace strace
+need ip iproute2
 need curl curl
 need promtool prometheus
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"

@@ -2,11 +2,12 @@ package yamldoc
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // FileText is the text of a document file. It returns lines, positions and excerpts.
@@ -52,20 +53,20 @@ const reference = `\$\{(?:\w+|file:[^\s"'{}]+)\}`
 // much rather than too little: an excerpt with more asterisks than needed is still
 // useful.
 var (
-	secretKeyPattern = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
-	secretURLPattern = regexp.MustCompile(`(://)[^\s"']*[@?]`)
-	variablePattern  = regexp.MustCompile(`^(?:"` + reference + `"|'` + reference + `'|` + reference + `)(?:[\s,}\]]|$)`)
+	secretKeyPattern = textutil.LazyPattern(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
+	secretURLPattern = textutil.LazyPattern(`(://)[^\s"']*[@?]`)
+	variablePattern  = textutil.LazyPattern(`^(?:"` + reference + `"|'` + reference + `'|` + reference + `)(?:[\s,}\]]|$)`)
 )
 
 // secretAt returns the offset at which a key in clear text begins, the end of a line
 // that only names a key, or -1.
 func secretAt(line string) int {
 	first := -1
-	if at := secretURLPattern.FindStringSubmatchIndex(line); at != nil {
+	if at := secretURLPattern().FindStringSubmatchIndex(line); at != nil {
 		first = at[3]
 	}
-	for _, at := range secretKeyPattern.FindAllStringIndex(line, -1) {
-		if !variablePattern.MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
+	for _, at := range secretKeyPattern().FindAllStringIndex(line, -1) {
+		if !variablePattern().MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
 			return at[1]
 		}
 	}

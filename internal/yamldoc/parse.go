@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Limits of the text that is given to the YAML parser. The parser needs about 800
@@ -128,14 +129,14 @@ func (s *FileText) syntaxError(err error) *Error {
 	return s.ErrorAt(at, s.keyAt(at.Line), message, hint)
 }
 
-var rootKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
+var rootKey = textutil.LazyPattern(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
 
 // keyAt returns the top-level field that a line belongs to. The text is not valid
 // YAML, so this is a guess. Without such a field it returns kind, which documents
 // begin with.
 func (s *FileText) keyAt(n int) string {
 	for ; n > 0 && !strings.HasPrefix(s.LineText(n), "---"); n-- {
-		if key := rootKey.FindStringSubmatch(s.LineText(n)); key != nil {
+		if key := rootKey().FindStringSubmatch(s.LineText(n)); key != nil {
 			return key[1]
 		}
 	}

@@ -1,8 +1,9 @@
 package yamldoc
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Secret is a text that is never printed. It is empty or prints as ***.
@@ -175,17 +176,17 @@ func secretMap(to *map[string]Secret, checkName func(string) (string, string), c
 // Credentials in headers: those with such a name, and values that begin with the name of an
 // authentication scheme.
 var (
-	credentialHeader = regexp.MustCompile(`(?i)(^|[-_])(authorization|auth|cookie|(api)?key|token|secret|password|signature|credentials?)$`)
-	credentialValue  = regexp.MustCompile(`(?i)^\s*(basic|bearer|digest|token)\s+\S`)
+	credentialHeader = textutil.LazyPattern(`(?i)(^|[-_])(authorization|auth|cookie|(api)?key|token|secret|password|signature|credentials?)$`)
+	credentialValue  = textutil.LazyPattern(`(?i)^\s*(basic|bearer|digest|token)\s+\S`)
 )
 
 // sourceInText matches a variable without a default, or a file, in a text.
-var sourceInText = regexp.MustCompile(`(^|[^$])\$\{(file:[^}]+|\w+:?)\}`)
+var sourceInText = textutil.LazyPattern(`(^|[^$])\$\{(file:[^}]+|\w+:?)\}`)
 
 // checkCredential returns the problem with a header that has a credential in clear text.
 func checkCredential(name string, v Value) problem {
 	text := v.Node.Value
-	if text == "" || sourceInText.MatchString(text) || !credentialHeader.MatchString(name) && !credentialValue.MatchString(text) {
+	if text == "" || sourceInText().MatchString(text) || !credentialHeader().MatchString(name) && !credentialValue().MatchString(text) {
 		return problem{}
 	}
 	return problem{

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
@@ -75,6 +77,11 @@ const maxPath = 300
 // HasVariable reports whether v is a scalar with a variable in it.
 func (v Value) HasVariable() bool {
 	return v.IsScalar() && strings.Contains(v.Node.Value, "${")
+}
+
+// HasVariable reports whether a text in a node has a variable, ${NAME}.
+func HasVariable(n *yaml.Node) bool {
+	return strings.Contains(n.Value, "${") || slices.ContainsFunc(n.Content, HasVariable)
 }
 
 // locateText returns v with the position of part in its text, so that an error in a

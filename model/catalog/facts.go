@@ -1,9 +1,10 @@
 package catalog
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // FactsDate is the day of the facts that FindFacts returns.
@@ -67,12 +68,12 @@ func listFacts() []Facts {
 }
 
 // dated is the date with which providers name a version of a model.
-var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+var dated = textutil.LazyPattern(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
 // FindFacts returns the facts about a model of a provider, or of a dated version of it. It
 // reports false if they are not known.
 func FindFacts(kind, name string) (Facts, bool) {
-	name = dated.ReplaceAllString(strings.TrimPrefix(name, "models/"), "")
+	name = dated().ReplaceAllString(strings.TrimPrefix(name, "models/"), "")
 	if kind == "openai-responses" { // the same models through another API
 		kind = "openai"
 	}

@@ -2,12 +2,12 @@ package human
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -50,7 +50,7 @@ func (d *dialog) ask(ctx context.Context, prompt string) (string, error) {
 
 // toolLike matches a word that was probably meant as a tool: a number, or parts
 // joined as in read_file. As the text of an answer, a typo would end the turn.
-var toolLike = regexp.MustCompile(`^([0-9]+|[A-Za-z0-9]+([_.-][A-Za-z0-9]+)+)$`)
+var toolLike = textutil.LazyPattern(`^([0-9]+|[A-Za-z0-9]+([_.-][A-Za-z0-9]+)+)$`)
 
 // handle acts on a line. The answer is nil if the line does not complete one.
 func (d *dialog) handle(ctx context.Context, line string) (*model.Answer, error) {
@@ -66,7 +66,7 @@ func (d *dialog) handle(ctx context.Context, line string) (*model.Answer, error)
 	if t, ok := d.findTool(line); ok {
 		return d.call(ctx, t)
 	}
-	if toolLike.MatchString(line) {
+	if toolLike().MatchString(line) {
 		d.line("no tool %s; /end %[1]s answers with this text", shortName(line))
 		return nil, nil
 	}

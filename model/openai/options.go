@@ -1,9 +1,9 @@
 package openai
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model/provider"
 )
 
@@ -28,7 +28,7 @@ func CheckOptions(c provider.Config) *provider.FieldError {
 	switch {
 	case c.Options.Thinking.Tokens > 0:
 		return &provider.FieldError{Field: "thinking", Message: "cannot be a number of tokens with this provider", Hint: "write none, low, medium or high; a server with a field of its own has it in body"}
-	case c.Options.Thinking.Level == provider.ThinkingNone && alwaysThinks.MatchString(c.Model):
+	case c.Options.Thinking.Level == provider.ThinkingNone && alwaysThinks().MatchString(c.Model):
 		return &provider.FieldError{Field: "thinking", Message: "cannot be none: this model always thinks", Hint: "write low"}
 	case c.APIVersion != "" && c.BaseURL == "":
 		return &provider.FieldError{Field: "apiVersion", Message: "requires baseURL", Hint: "for example https://NAME.openai.azure.com"}
@@ -39,7 +39,7 @@ func CheckOptions(c provider.Config) *provider.FieldError {
 }
 
 // alwaysThinks are the names of OpenAI's models before gpt-5.1 that think.
-var alwaysThinks = regexp.MustCompile(`^(o[134]|gpt-5)(-|$)`)
+var alwaysThinks = textutil.LazyPattern(`^(o[134]|gpt-5)(-|$)`)
 
 // optionFields are the optional fields of a request.
 type optionFields struct {

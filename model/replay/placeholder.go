@@ -3,9 +3,9 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -15,11 +15,11 @@ import (
 const timePlaceholder = "⟨time⟩"
 
 var (
-	uuid      = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-	timestamp = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]*)?([Zz]|[+-][0-9]{2}:[0-9]{2})`)
+	uuid      = textutil.LazyPattern(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+	timestamp = textutil.LazyPattern(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]*)?([Zz]|[+-][0-9]{2}:[0-9]{2})`)
 
-	placeholder   = regexp.MustCompile(`⟨⟨|⟨[^⟩]*⟩?`)
-	idPlaceholder = regexp.MustCompile(`^⟨id p?[0-9]{1,9}⟩$`)
+	placeholder   = textutil.LazyPattern(`⟨⟨|⟨[^⟩]*⟩?`)
+	idPlaceholder = textutil.LazyPattern(`^⟨id p?[0-9]{1,9}⟩$`)
 )
 
 // findVariable returns the first id, time or ⟨ in a text, or two zeros. It looks around
@@ -30,10 +30,10 @@ func findVariable(text string) (start, end int) {
 		case text[i] == "⟨"[0] && strings.HasPrefix(text[i:], "⟨"):
 			return i, i + len("⟨")
 		case text[i] != '-':
-		case i >= 8 && uuid.MatchString(text[i-8:min(i+28, len(text))]):
+		case i >= 8 && uuid().MatchString(text[i-8:min(i+28, len(text))]):
 			return i - 8, i + 28
 		case i >= 4:
-			if at := timestamp.FindStringIndex(text[i-4:]); at != nil {
+			if at := timestamp().FindStringIndex(text[i-4:]); at != nil {
 				return i - 4, i - 4 + at[1]
 			}
 		}
@@ -79,7 +79,7 @@ func (t *idTable) add(id string) string {
 // for the agent's id from here on: the numbers of names differ between runs as ids do, if
 // several agents hire at the same time.
 func (t *idTable) addName(r *model.CallResult) {
-	if hired, ok := chat.HiredBy(r); ok && uuid.MatchString(hired.ID) {
+	if hired, ok := chat.HiredBy(r); ok && uuid().MatchString(hired.ID) {
 		t.named[hired.Name] = hired.ID
 	}
 }
@@ -129,7 +129,7 @@ func (t *idTable) resolve(p string) (string, error) {
 // checkPlaceholder is a resolve for a recording whose conversation is not known yet: it
 // rejects what stands for an id in no conversation.
 func checkPlaceholder(p string) (string, error) {
-	if !idPlaceholder.MatchString(p) {
+	if !idPlaceholder().MatchString(p) {
 		return "", fmt.Errorf("%q is not a placeholder of an id", p)
 	}
 	return "", nil
@@ -138,7 +138,7 @@ func checkPlaceholder(p string) (string, error) {
 // expand replaces the placeholders in a recorded text by the ids that resolve returns.
 func expand(text string, resolve func(placeholder string) (string, error)) (string, error) {
 	var failed error
-	text = placeholder.ReplaceAllStringFunc(text, func(found string) string {
+	text = placeholder().ReplaceAllStringFunc(text, func(found string) string {
 		if found == "⟨⟨" {
 			return "⟨"
 		}

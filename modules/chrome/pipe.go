@@ -5,7 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"regexp"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // maxMessage is the limit in bytes of one message of the browser.
@@ -64,12 +65,12 @@ func (f *messageReader) nextMessage() ([]byte, error) {
 }
 
 // replyID matches the id at the start of a reply.
-var replyID = regexp.MustCompile(`^\{"id":(\d+),`)
+var replyID = textutil.LazyPattern(`^\{"id":(\d+),`)
 
 // errorReply returns an error reply for the message that begins with head, nil if it is not a
 // reply.
 func errorReply(head []byte) []byte {
-	if id := replyID.FindSubmatch(head); id != nil {
+	if id := replyID().FindSubmatch(head); id != nil {
 		return fmt.Appendf(nil, `{"id":%s,"error":{"code":-32000,"message":"the reply is too large"}}`+"\x00", id[1])
 	}
 	return nil

@@ -132,15 +132,15 @@ func (p *callerConns) closeIdle(c *callerConn) {
 	}
 }
 
-// forget ends the connection of a subject; calls in progress fail.
+// forget removes the connection of a subject, so that the next call makes another one, and ends it
+// in the background. Calls in progress on it fail.
 func (p *callerConns) forget(subject mcpauth.Subject) {
 	p.mu.Lock()
-	c := p.conns[subject]
-	delete(p.conns, subject)
-	p.mu.Unlock()
-	if c != nil {
+	defer p.mu.Unlock()
+	if c := p.conns[subject]; c != nil {
+		delete(p.conns, subject)
 		c.idle.Stop()
-		c.end()
+		go c.end()
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +143,7 @@ func TestOAuth_StepUp(t *testing.T) {
 	fx.want(fx.callBy("ann", "web__whoami"), "ann")
 }
 
-// A server can send back the token that it was given. Nobody reads it, before and after a refresh.
+// A token that the server sends back is hidden, before and after a refresh.
 func TestOAuth_TokensAreHidden(t *testing.T) {
 	fx := newOAuthFixture(t, true)
 	fx.logInOperator()
@@ -163,12 +165,43 @@ func TestOAuth_RejectedTokenOfCall(t *testing.T) {
 	fx.want(fx.callBy("ann", "web__whoami"), "ann")
 	fx.upstream.Revoke(false)
 	fx.want(fx.callBy("ann", "web__whoami"), "ann")
+	fx.upstream.Change(func() {
+		fx.upstream.Token = func(w http.ResponseWriter, _ url.Values) bool { w.WriteHeader(http.StatusBadGateway); return true }
+	})
+	fx.upstream.Revoke(false)
+	fx.want(fx.callBy("ann", "web__whoami"), "tool_unavailable: ") // and not tool_interrupted
+}
+
+// A token that is rejected after its refresh is not refreshed again for a while.
+func TestOAuth_RejectedAgain(t *testing.T) {
+	fx := newOAuthFixture(t, true)
 	fx.logInOperator()
+	fx.logIn(subjectOf("ann"), "ann")
+	fx.want(fx.callBy("ann", "web__whoami"), "ann")
 	fx.upstream.Change(func() { fx.upstream.Answer = func(m map[string]any) { m["access_token"] = "unknown-token" } })
 	fx.upstream.Revoke(false)
-	got := fx.callBy("ann", "web__whoami")
-	if strings.Contains(got, "interrupted") || !strings.HasPrefix(got, "tool_unavailable") {
-		t.Errorf("a token that is rejected after its refresh: %s", got)
+	for range 3 {
+		fx.want(fx.callBy("ann", "web__whoami"), "tool_unavailable: ")
+	}
+	fx.upstream.Change(func() {
+		if n := fx.upstream.RefreshesOf["ann"]; n != 1 {
+			t.Errorf("%d refreshes", n)
+		}
+	})
+}
+
+// A session at the server may remember its user, so another login has another connection.
+func TestOAuth_LoginHasNewConnection(t *testing.T) {
+	fx := newOAuthFixture(t, true)
+	fx.logInOperator()
+	fx.logIn(subjectOf("ann"), "ann")
+	fx.want(fx.callBy("ann", "web__whoami"), "ann")
+	fx.want(fx.callBy("ann", "web__whoami"), "ann")
+	before := fx.upstream.Connections()
+	fx.logIn(subjectOf("ann"), "anna")
+	fx.want(fx.callBy("ann", "web__whoami"), "anna")
+	if got := fx.upstream.Connections() - before; got != 2 { // of the login and of the call
+		t.Errorf("%d connections", got)
 	}
 }
 

@@ -26,9 +26,17 @@ type Config struct {
 	Headers map[string]string // of every request; redacted in what the server sends
 	// Auth authorizes connections to URL with OAuth; nil does not.
 	Auth *mcpauth.Server
-	// SubjectOf returns for whom a call is made, if Auth has PerCaller. It reports false for a call
-	// that is made for nobody; nil does for all.
+	// SubjectOf returns for whom a call is made, if Auth has PerCaller. It reports false if that is
+	// not known; nil does for all calls.
 	SubjectOf func(tool.Call) (mcpauth.Subject, bool)
+
+	// Revision is the newest revision of the protocol that the server is offered; "" is the
+	// newest that the SDK knows. Servers that ask or log only in a session need one before
+	// 2026-07-28.
+	Revision string
+
+	// Relay is what the server may ask the client of a call for, besides a person.
+	Relay Relay
 
 	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string

@@ -40,9 +40,13 @@ type conn struct {
 	listed  atomic.Uint64 // the value of changes before the last successful list
 	changed chan struct{} // buffered for one: changes has been increased
 
-	calls    atomic.Uint64                  // for progress tokens
-	mu       sync.Mutex                     // guards progress
+	calls    atomic.Uint64 // for progress tokens
+	server   string        // its name, for people
+	relay    Relay         // what it may ask for besides persons
+	log      *slog.Logger
+	mu       sync.Mutex                     // guards what follows
 	progress map[string]func(tool.Progress) // by token
+	open     map[*openCall]bool             // the calls in progress
 
 	watcher atomic.Pointer[watcher] // counts changes of resources; nil if nothing is watched
 }
@@ -57,7 +61,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authoriz
 
 // dialPatiently is dial with the time limit of ctx only. middleware sees the requests.
 func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
-	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
+	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, relay: c.Relay, log: log}
 	transport, err := n.transport(ctx, c, auth)
 	if err != nil {
 		return nil, err
@@ -65,7 +69,7 @@ func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth
 	stop := context.AfterFunc(ctx, n.kill) // the library does not stop at once
 	client := n.client(log)
 	client.AddSendingMiddleware(middleware...)
-	n.session, err = client.Connect(ctx, transport, nil)
+	n.session, err = client.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: c.Revision})
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -128,8 +132,8 @@ func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
 	return r.Connection, nil
 }
 
-// client returns the client of this connection. It offers the server no capabilities: no
-// roots, no sampling, no elicitation.
+// client returns the client of this connection. The server may ask persons, during calls. It is
+// offered what relay allows besides.
 func (n *conn) client(log *slog.Logger) *sdk.Client {
 	toolsChanged := func() {
 		n.changes.Add(1)
@@ -139,7 +143,11 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "rolecall", Version: "1"}, &sdk.ClientOptions{
-		Capabilities:   &sdk.ClientCapabilities{},
+		Capabilities:       n.relay.capabilities(),
+		ElicitationHandler: n.elicit,
+
+		CreateMessageWithToolsHandler: n.sampler(),
+
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 		Logger:         log,
 
@@ -149,6 +157,7 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		ResourceUpdatedHandler:      n.resourceUpdated,
 		ProgressNotificationHandler: n.reportProgress,
 	})
+	client.AddReceivingMiddleware(n.elicitDirectly)
 	return client
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // Connect makes one connection to the server of a configuration, which an Authorizer authorizes,
-// and closes it. If the server lets anybody connect, Connect lists the first tools. Only ctx bounds
-// the time. It is a mcpauth.Connect for a login. Errors have the
-// code invalid_config, those of the Authorizer, or are of the connection.
+// and closes it. If the server has asked for no authorization so far, Connect lists its first
+// tools. Only ctx bounds the time. Connect is a mcpauth.Connect for a login. Errors have the code
+// invalid_config, those of the Authorizer, or are of the connection.
 func Connect(ctx context.Context, c Config, auth mcpauth.Authorizer) error {
 	c.DisablePinning = true // nothing is listed
 	c, err := c.check()
@@ -53,13 +53,14 @@ func (c Config) subjectOf(call tool.Call) (mcpauth.Subject, error) {
 	return "", errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs the login of a person, and the call is made for none", c.Name).With("server", c.Name)
 }
 
-// loginChanged connects again, after a login or a logout, with the login of now.
+// loginChanged ends the connection of a subject after a login or a logout. It does not block. For
+// the operator it connects again.
 func (m *Module) loginChanged(subject mcpauth.Subject) {
+	if subject != mcpauth.Operator {
+		m.callers.forget(subject)
+		return
+	}
 	m.reconnector.background.Go(func() {
-		if subject != mcpauth.Operator {
-			m.callers.forget(subject)
-			return
-		}
 		m.reconnector.reset()
 		if m.config.NoConnect || m.config.Auth.NeedsLogin(m.reconnector.ctx, subject) {
 			return

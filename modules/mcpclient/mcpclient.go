@@ -237,7 +237,7 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 // definitions are checked like those that come from a server. It must be called with mu
 // held.
 func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
-	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations), Listing: p.Listing}
+	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations), Listing: p.Listing, Asks: tool.AsksMidway}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}
 	if p.Kind != "" {
 		e, ok := findResourceTool(p.Tool)
@@ -245,7 +245,7 @@ func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 			return nil, errcode.New(errcode.InvalidGroupDef, "this version has no such tool")
 		}
 		r.resource, d.Description, d.Input, d.Effect = &e, e.description, e.acceptedInput(), resourceEffect(m.config.Trusted)
-		d.Catalog, d.Shown = catalog{m, e.name}, []byte(e.input)
+		d.Catalog, d.Shown, d.Asks = catalog{m, e.name}, []byte(e.input), tool.AsksNothing
 	}
 	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) || m.isNamed(d.Name) {
 		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to another owner")

@@ -30,7 +30,7 @@ func (t *remoteTool) Definition() tool.Definition { return t.definition }
 // Call implements tool.Tool. The request is sent again only if the connection had ended
 // before a byte of it was sent, or the server had lost the session.
 func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	callCtx, cancel := context.WithTimeoutCause(ctx, t.module.config.Timeout, errTimeout)
+	callCtx, cancel := tool.WithWorkTime(ctx, t.module.config.Timeout, errTimeout)
 	defer cancel()
 	c.Name = cmp.Or(c.Name, t.definition.Name)
 	for attempt := 1; ; attempt++ {
@@ -105,12 +105,13 @@ func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Resul
 	defer stop()
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: t.pin.Tool, Arguments: c.Args}
 	params.SetProgressToken(token)
-	r, err := n.session.CallTool(ctx, params)
+	defer n.beginCall(ctx)()
+	r, err := n.callWithInput(ctx, params)
+	if code := errcode.CodeOf(err); code == errcode.InputRequired || code == errcode.InputUnavailable || code == errcode.InvalidArguments {
+		return tool.Failure(c.Name, err), nil
+	}
 	if err != nil {
 		return tool.Result{}, err
-	}
-	if r.NeedsInput() {
-		return tool.Failure(c.Name, errcode.New(errcode.ToolExecutionFailed, "%s requests input from a user, which is not supported", c.Name)), nil
 	}
 	return resultOf(c.Name, r), nil
 }

@@ -8,7 +8,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -66,7 +66,7 @@ func newRequest(t *declared) (action, error) {
 }
 
 // looksLikeForm matches the beginning of a form.
-var looksLikeForm = regexp.MustCompile(`^[A-Za-z0-9_.%\[\]-]+=`)
+var looksLikeForm = textutil.LazyPattern(`^[A-Za-z0-9_.%\[\]-]+=`)
 
 // bodyFormat returns the format of a body: by the Content-Type header, which it sets
 // if there is none and the body looks like JSON or a form.
@@ -74,7 +74,7 @@ func (r *request) bodyFormat(body string) parameter.Format {
 	if r.headers.Get("Content-Type") == "" && strings.IndexAny(strings.TrimSpace(body), "{[") == 0 {
 		r.headers.Set("Content-Type", "application/json")
 	}
-	if r.headers.Get("Content-Type") == "" && looksLikeForm.MatchString(strings.TrimSpace(body)) {
+	if r.headers.Get("Content-Type") == "" && looksLikeForm().MatchString(strings.TrimSpace(body)) {
 		r.headers.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	kind := strings.ToLower(r.headers.Get("Content-Type"))

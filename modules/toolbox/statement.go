@@ -2,10 +2,10 @@ package toolbox
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -91,12 +91,12 @@ func bindArgs(source, text string, v parameter.Values) []any {
 	return args[:min(len(args), maxPlaceholder(text))]
 }
 
-var placeholder = regexp.MustCompile(`\$[0-9]{1,5}`)
+var placeholder = textutil.LazyPattern(`\$[0-9]{1,5}`)
 
 // maxPlaceholder returns the highest number that a placeholder of PostgreSQL can have
 // in a statement.
 func maxPlaceholder(text string) (most int) {
-	for _, found := range placeholder.FindAllString(text, -1) {
+	for _, found := range placeholder().FindAllString(text, -1) {
 		n, _ := strconv.Atoi(found[1:]) // digits
 		most = max(most, n)
 	}

@@ -46,7 +46,7 @@ func (t *serviceTool) Call(ctx context.Context, c tool.Call) (tool.Result, error
 }
 
 // send waits for the turn of the caller, sends the request and waits for the response. sent
-// reports whether the service may have acted.
+// reports whether the service may have received it.
 func (t *serviceTool) send(ctx context.Context, c tool.Call) (text string, sent bool, err error) {
 	owner, member := c.Sharer()
 	release, err := t.module.slots.Acquire(ctx, fair.Key{Owner: owner, Member: member})
@@ -58,7 +58,7 @@ func (t *serviceTool) send(ctx context.Context, c tool.Call) (text string, sent 
 	for attempt := 1; ; attempt++ {
 		text, sent, err = t.sendOnce(ctx, c)
 		if !isBusy(err) || attempt == maxAttempts || !wait(ctx, delays.Next()) {
-			return text, sent && !isBusy(err), err
+			return text, sent, err
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (t *serviceTool) sendOnce(ctx context.Context, c tool.Call) (text string, s
 	}
 	select {
 	case a := <-r.answer:
-		return a.text, !errors.Is(a.err, broker.ErrNoService), a.err
+		return a.text, true, a.err
 	case <-ctx.Done():
 		return "", true, context.Cause(ctx)
 	}
@@ -128,7 +128,7 @@ func (t *serviceTool) message(ctx context.Context, c tool.Call, most int) (broke
 }
 
 // callError returns the error of a call that has no result. sent is whether the service may
-// have acted.
+// have received the request. It may have acted then, unless the error says that it did nothing.
 func (t *serviceTool) callError(name string, sent bool, err error) error {
 	service := t.module.config.Service.ID
 	if e, ok := errors.AsType[*protocol.Error](err); ok {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -234,6 +235,29 @@ func TestCall_TokenSaysWhoCalls(t *testing.T) {
 	want := protocol.Token{Service: "joke-service", Organization: "org-1", Caller: "ann", Agent: "agent-1", Role: "teller", Tool: "tell-joke", CallID: "call-1"}
 	if diff := cmp.Diff(want, token); diff != "" {
 		t.Errorf("token (-want +got):\n%s", diff)
+	}
+}
+
+// A service without a key gets no token, and one whose keys have changed gets a token of the new ones.
+func TestCall_KeysChange(t *testing.T) {
+	var got broker.Message
+	var keys []string
+	joke, _ := newTool(t, &fakeBroker{answer: func(m broker.Message, respond func(broker.Delivery)) {
+		got = m
+		respond(text(m.ID, `{"response":"x","end_of_stream":true}`))
+	}}, 0, func(c *toolservice.Config) { c.Keys = func() ([]string, error) { return keys, nil } })
+	for _, keys = range [][]string{nil, {"old key"}, {"new key", "old key"}, {"new key"}, nil} {
+		outcome(joke.Call(t.Context(), ann()))
+		r, err := protocol.DecodeRequest(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"old key", "new key"} {
+			_, err := protocol.VerifyToken(got.Token, "joke-service", r, time.Now(), key)
+			if (err == nil) != slices.Contains(keys, key) || len(keys) == 0 && got.Token != "" {
+				t.Errorf("with the keys %q, a token for %q: %q, %v", keys, key, got.Token, err)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ package dbtest
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,8 +57,9 @@ func RunTests(m *testing.M) int {
 // server is one database server of this process.
 type server struct {
 	name      string
-	account   string // runs the server when the tests run as root; "" is root
-	readyLine string // the line it logs then
+	account   string        // runs the server when the tests run as root; "" is root
+	readyLine string        // the line it logs then
+	startTime time.Duration // until then at most; 0 is a minute
 	prepare   func(s *server) error
 	argv      func(s *server) []string
 	env       func(s *server) []string // in addition; nil has none
@@ -151,8 +153,8 @@ func (s *server) awaitReady(log io.Reader) error {
 	select {
 	case err := <-ready:
 		return err
-	case <-time.After(time.Minute):
-		return fmt.Errorf("the server was not ready after a minute")
+	case <-time.After(cmp.Or(s.startTime, time.Minute)):
+		return fmt.Errorf("the server was not ready in time")
 	}
 }
 

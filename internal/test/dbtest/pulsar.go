@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // pulsarBuild is the directory where internal/test/pulsarbroker/install.sh has put the broker.
@@ -19,7 +20,7 @@ var pulsarBuild string
 
 // The broker, its bookkeeper and its metadata are one process, which Pulsar names standalone.
 var pulsar = server{
-	name: "pulsar", readyLine: "Created namespace public/default",
+	name: "pulsar", readyLine: "Created namespace public/default", startTime: 5 * time.Minute,
 	prepare: func(s *server) error {
 		if err := errors.Join(s.addPorts(4), s.writeCertificate()); err != nil {
 			return err
@@ -59,7 +60,7 @@ func (s *server) pulsarConfig() string {
 	in := func(name string) string { return filepath.Join(s.dir, name) }
 	lines := []string{
 		fmt.Sprintf("brokerServicePort=%d", s.port), fmt.Sprintf("brokerServicePortTls=%d", s.ports[0]), fmt.Sprintf("webServicePort=%d", s.ports[1]),
-		"bindAddress=127.0.0.1", "allowLoopback=true", "listeningInterface=lo", "clusterName=standalone", "internalListenerName=" + pulsarListener,
+		"bindAddress=127.0.0.1", "allowLoopback=true", "listeningInterface=lo", "diskUsageThreshold=0.999", "diskUsageWarnThreshold=0.999", "diskUsageLwmThreshold=0.999", "clusterName=standalone", "internalListenerName=" + pulsarListener,
 		fmt.Sprintf("advertisedListeners=%[1]s:pulsar://127.0.0.1:%[2]d,%[1]s:pulsar+ssl://127.0.0.1:%[3]d,%[4]s:pulsar://127.0.0.1:%[5]d", pulsarListener, s.port, s.ports[0], ProxiedListener, s.ports[2]),
 		"managedLedgerDefaultEnsembleSize=1", "managedLedgerDefaultWriteQuorum=1", "managedLedgerDefaultAckQuorum=1",
 		"tlsCertificateFilePath=" + in(certFile), "tlsKeyFilePath=" + in(keyFile), "narExtractionDirectory=" + s.dir,

@@ -141,6 +141,19 @@ func (c *suiteClient) close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
 
+// acceptingPerson accepts each question as it is, with its defaults.
+type acceptingPerson struct{}
+
+func (acceptingPerson) SupportsInput(kind tool.InputKind) bool { return kind == tool.PersonInput }
+func (acceptingPerson) LastMemo() json.RawMessage              { return nil }
+func (acceptingPerson) RequestInput(_ context.Context, round tool.InputRound) ([]tool.InputResponse, error) {
+	list := make([]tool.InputResponse, len(round.Requests))
+	for i := range list {
+		list[i].Answer = &tool.Answer{Action: tool.Accept}
+	}
+	return list, nil
+}
+
 // toolCall is a call that a scenario expects.
 type toolCall struct {
 	Name      string
@@ -166,7 +179,7 @@ func (c *suiteClient) runScenario(ctx context.Context, scenario string) error {
 // once.
 func (c *suiteClient) call(ctx context.Context, call toolCall) error {
 	for again := false; ; again = true {
-		a, err := c.rt.InvokeTool(ctx, c.caller, call.Name, call.Arguments)
+		a, err := c.rt.InvokeTool(tool.WithInput(ctx, acceptingPerson{}), c.caller, call.Name, call.Arguments)
 		if err != nil {
 			return fmt.Errorf("call %s: %w", call.Name, err)
 		}

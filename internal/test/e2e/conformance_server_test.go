@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// suiteConfig gives the suite's client a role with the tools of a module or of a server.
+// suiteConfig has a role with the tools of a module or of a server, and its token.
 const suiteConfig = `kind: organization
 name: conformance
 model: unused
@@ -35,15 +35,6 @@ func newSuiteFixture(t *testing.T, source string, env ...string) serveFixture {
 	return fx
 }
 
-// checkSuite runs the suite as a client of the served program, in both protocol revisions.
-func checkSuite(t *testing.T, role string, fx serveFixture) {
-	t.Helper()
-	url, _ := fx.serve(t)
-	for _, revision := range []string{stateful, stateless} {
-		t.Run(revision, func(t *testing.T) { runConformance(t, role, revision, suiteToken(t), "--url", url+"/mcp") })
-	}
-}
-
 // suiteToken returns the environment in which the suite sends the token of its role. It
 // cannot do so itself.
 func suiteToken(t *testing.T) []string {
@@ -56,12 +47,31 @@ func TestConformance_Server(t *testing.T) {
 	nodePath(t) // skips with -short
 	fx := newSuiteFixture(t, "kind: module\nname: suite\ntype: suite")
 	fx.binary = commandPath(t, "github.com/rolecall/rolecall/internal/test/e2e/suiteserver")
-	checkSuite(t, "server", fx)
+	url, _ := fx.serve(t)
+	for _, revision := range []string{stateful, stateless} {
+		t.Run(revision, func(t *testing.T) { runConformance(t, "server", revision, suiteToken(t), "--url", url+"/mcp") })
+	}
 }
 
-// The suite tests the everything server of the Go SDK through rolecall serve.
+// gatewayConfig stands before the everything server, whose tools change nothing. The server
+// asks in a session or by results, as its revision says.
+const gatewayConfig = `kind: mcpServer
+name: suite
+command: ${EVERYTHING}
+prefix: ""
+effect: readOnly
+relay: [sampling, roots]
+revision: %s`
+
+// The suite tests the everything server of the Go SDK through rolecall serve. Both speak the
+// revision of the suite.
 func TestConformance_Gateway(t *testing.T) {
 	nodePath(t) // skips with -short
 	upstream := commandPath(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
-	checkSuite(t, "gateway", newSuiteFixture(t, "kind: mcpServer\nname: suite\ncommand: ${EVERYTHING}\nprefix: \"\"", "EVERYTHING="+upstream))
+	for _, revision := range []string{stateful, stateless} {
+		t.Run(revision, func(t *testing.T) {
+			url, _ := newSuiteFixture(t, fmt.Sprintf(gatewayConfig, revision), "EVERYTHING="+upstream).serve(t)
+			runConformance(t, "gateway", revision, suiteToken(t), "--url", url+"/mcp")
+		})
+	}
 }

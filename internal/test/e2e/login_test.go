@@ -23,7 +23,7 @@ type suiteLogin struct {
 	url     string
 	logins  *mcpauth.Store
 	server  *mcpauth.Server
-	machine bool // nobody logs in
+	machine bool // no login is needed
 }
 
 // newSuiteLogin returns the login of a scenario, with the client that its context names.

@@ -41,11 +41,12 @@ type Issuer struct {
 	Token    func(http.ResponseWriter, url.Values) bool // answers a token request itself, if it returns true
 	Answer   func(map[string]any)                       // changes the answer of the token endpoint; nil does not
 
-	codes     map[string]url.Values
-	refresh   map[string]issued
-	access    map[string]issued
-	Refreshes int // how many refresh tokens were used
-	Requests  []string
+	codes       map[string]url.Values
+	refresh     map[string]issued
+	access      map[string]issued
+	Refreshes   int            // how many refresh tokens were used
+	RefreshesOf map[string]int // by user
+	Requests    []string
 }
 
 // issued is what a token is for.
@@ -56,7 +57,7 @@ type issued struct {
 
 // newIssuer starts an issuer.
 func newIssuer(t testing.TB) *Issuer {
-	i := &Issuer{Clients: map[string]string{}, Lasts: time.Hour, codes: map[string]url.Values{}, refresh: map[string]issued{}, access: map[string]issued{}}
+	i := &Issuer{RefreshesOf: map[string]int{}, Clients: map[string]string{}, Lasts: time.Hour, codes: map[string]url.Values{}, refresh: map[string]issued{}, access: map[string]issued{}}
 	i.server = httptest.NewServer(i)
 	t.Cleanup(i.server.Close)
 	return i
@@ -149,6 +150,7 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 		ok = ok && to.client == client
 		delete(i.refresh, r.PostForm.Get("refresh_token"))
 		i.Refreshes++
+		i.RefreshesOf[to.user]++
 	case "client_credentials":
 		to, ok = issued{user: "machine", resource: r.PostForm.Get("resource"), scope: r.PostForm.Get("scope")}, secret != ""
 	}
@@ -212,6 +214,7 @@ type Server struct {
 	issuer string     // that it names
 	scopes []string   // that a request needs, and then a call of whoami
 	tokens []string   // of all requests, "" for none
+	began  int        // connections
 }
 
 // NewServer starts a server and its issuer.
@@ -242,6 +245,13 @@ func (s *Server) NeedScopes(scopes ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scopes = scopes
+}
+
+// Connections returns how many connections have begun.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began
 }
 
 // Tokens returns the tokens of the requests so far.
@@ -289,6 +299,9 @@ func (s *Server) admits(w http.ResponseWriter, r *http.Request) bool {
 	}
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	if ok && bytes.Contains(body, []byte(`"method":"server/discover"`)) {
+		s.began++
+	}
 	if len(s.scopes) > 1 && bytes.Contains(body, []byte(`"name":"whoami"`)) {
 		needs = s.scopes[1]
 	}

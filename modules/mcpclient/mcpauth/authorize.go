@@ -14,8 +14,13 @@ import (
 	"github.com/rolecall/rolecall/internal/backoff"
 )
 
-// expiryMargin is how long before its end a token is refreshed.
-const expiryMargin = 10 * time.Second
+const (
+	expiryMargin = 10 * time.Second // how long before its end a token is refreshed
+	refreshPause = 30 * time.Second // how long a refreshed token that the server rejects is kept
+)
+
+// expires reports whether the token has expired, or does so in a moment.
+func (g grant) expires() bool { return !g.Expiry.IsZero() && time.Until(g.Expiry) <= expiryMargin }
 
 // authorizer implements Authorizer with the login of a subject.
 type authorizer struct {
@@ -82,23 +87,30 @@ func (s *Server) wants(subject Subject, scopes []string) {
 // AuthorizationRequired.
 func (s *Server) usable(ctx context.Context, subject Subject) (grant, error) {
 	g, found, err := s.config.Logins.open(ctx, s.config.Server, subject)
-	if err != nil {
-		return g, err
-	}
-	expected, err := s.issuer(ctx)
 	switch {
 	case err != nil:
 		return g, err
 	case !found:
 		return g, s.required(subject, "there is none")
-	case g.Ended:
-		return g, s.required(subject, "the last one has ended")
-	case g.URL != s.config.URL:
-		return g, s.required(subject, "the last one was for another address")
-	case !sameIssuer(g.Issuer, expected):
-		return g, s.required(subject, "the last one was with another issuer")
 	}
-	return g, nil
+	return g, s.checkRecord(ctx, g.record)
+}
+
+// checkRecord checks that a login is for this server as it is configured now. Errors:
+// AuthorizationRequired.
+func (s *Server) checkRecord(ctx context.Context, r record) error {
+	expected, err := s.issuer(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.Ended:
+		return s.required(r.Subject, "the last one has ended")
+	case r.URL != s.config.URL:
+		return s.required(r.Subject, "the last one was for another address")
+	case !sameIssuer(r.Issuer, expected):
+		return s.required(r.Subject, "the last one was with another issuer")
+	}
+	return nil
 }
 
 // issuer returns the issuer that logins are with; "" before the operator's first login.
@@ -115,7 +127,7 @@ func (s *Server) token(ctx context.Context, subject Subject) (*oauth2.Token, err
 	if err != nil {
 		return nil, err
 	}
-	if g.Expiry.IsZero() || time.Until(g.Expiry) > expiryMargin {
+	if !g.expires() {
 		return &oauth2.Token{AccessToken: g.Token}, nil
 	}
 	return s.renew(ctx, subject, g.Token)
@@ -164,6 +176,8 @@ func (s *Server) refresh(ctx context.Context, subject Subject, used string) (str
 		return g.Token, nil
 	case g.Refresh == "":
 		return "", s.end(ctx, g, "its token has expired")
+	case !g.expires() && time.Since(g.refreshed) < refreshPause:
+		return "", errcode.New(errcode.ToolUnavailable, "the MCP server %q rejects the token that its issuer has just refreshed", s.config.Server)
 	}
 	if err := s.config.Logins.mayRetry(g); err != nil {
 		return "", err
@@ -177,7 +191,7 @@ func (s *Server) refresh(ctx context.Context, subject Subject, used string) (str
 	case s.checkToken(token, g.Resource, g.Issuer) != nil:
 		return "", s.end(ctx, g, "its issuer answered with an unusable token")
 	}
-	g.Token, g.Refresh, g.Expiry = token.AccessToken, token.RefreshToken, token.Expiry
+	g.Token, g.Refresh, g.Expiry, g.refreshed = token.AccessToken, token.RefreshToken, token.Expiry, time.Now()
 	if err := s.config.Logins.write(ctx, g); err != nil {
 		return "", errcode.Wrap(errcode.ToolUnavailable, err, "the MCP server %q: its refreshed token could not be stored", s.config.Server)
 	}

@@ -3,6 +3,7 @@ package mcpauth_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -55,6 +56,32 @@ func TestRefresh_StormIsOneRefresh(t *testing.T) {
 			t.Errorf("%d refreshes", fx.upstream.Refreshes)
 		}
 	})
+}
+
+// A request that was sent with an older token than the newest one is sent again with the newest one.
+func TestRefresh_OlderTokenNeedsNone(t *testing.T) {
+	fx := newFixture(t)
+	fx.must(fx.logIn(mcpauth.Operator, "op"))
+	used, err := fx.token(mcpauth.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		request := httptest.NewRequest(http.MethodPost, fx.upstream.URL(), nil)
+		request.Header.Set("Authorization", "Bearer "+used)
+		response := &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {"Bearer"}}, Body: http.NoBody}
+		if err := fx.server().Authorizer(mcpauth.Operator).Authorize(t.Context(), request, response); err != nil {
+			t.Error(err)
+		}
+	}
+	fx.upstream.Change(func() {
+		if fx.upstream.Refreshes != 1 {
+			t.Errorf("%d refreshes", fx.upstream.Refreshes)
+		}
+	})
+	if token, err := fx.token(mcpauth.Operator); err != nil || token == used {
+		t.Errorf("got %q, %v", token, err)
+	}
 }
 
 // A refreshed token is on disk before it is used: a process that is killed then has the newest
@@ -199,10 +226,14 @@ func TestMachine_GetsTokens(t *testing.T) {
 	if err := fx.connect(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	fx.upstream.Revoke(true)
 	fx.upstream.NeedScopes("read")
 	if err := fx.connect(t.Context(), a); err != nil {
-		t.Errorf("after the token was revoked: %v", err)
+		t.Errorf("with another scope: %v", err)
+	}
+	fx.upstream.Revoke(true)
+	fx.wantCode(fx.connect(t.Context(), a), errcode.ToolUnavailable, "a new token that is rejected")
+	if err := fx.connect(t.Context(), fx.server().Authorizer(mcpauth.Operator)); err != nil {
+		t.Errorf("with another token: %v", err)
 	}
 	if stored := fx.values.text(); stored != "" {
 		t.Errorf("stored: %s", stored)

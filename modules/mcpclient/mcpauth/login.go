@@ -85,7 +85,7 @@ func (s *Server) checkLogin(ctx context.Context, subject Subject, q LoginRequest
 	case err != nil:
 		return "", err
 	case s.config.Grant == ClientCredentials:
-		return "", errcode.New(errcode.Conflict, "the MCP server %q has client credentials, so nobody logs in to it", s.config.Server)
+		return "", errcode.New(errcode.Conflict, "the MCP server %q has client credentials, so it needs no login", s.config.Server)
 	case subject == "" || subject != Operator && !s.config.PerCaller:
 		return "", errcode.New(errcode.InsufficientPermissions, "only the operator logs in to the MCP server %q", s.config.Server)
 	case !isRedirect(q.Redirect):
@@ -168,11 +168,11 @@ func (s *Server) FindLogin(ctx context.Context, subject Subject) (Login, bool, e
 	return s.current(ctx, r), found, err
 }
 
-// current returns a login, which has ended if it cannot be used with the configuration of now.
+// current returns a login, which has ended if it cannot be used with the configuration of now. It
+// is not opened: a copy of the data has no keys.
 func (s *Server) current(ctx context.Context, r record) Login {
 	login := r.login()
-	_, err := s.usable(ctx, r.Subject)
-	login.Ended = login.Ended || err != nil
+	login.Ended = s.checkRecord(ctx, r) != nil
 	return login
 }
 

@@ -81,9 +81,12 @@ func TestLogin_NeedsKeys(t *testing.T) {
 	fx.restart()
 	_, err := fx.token(mcpauth.Operator)
 	fx.wantCode(err, errcode.AuthorizationRequired, "without keys")
-	login, found, err := fx.server().FindLogin(t.Context(), mcpauth.Operator)
-	if err != nil || !found || !login.Ended {
-		t.Errorf("got %+v, %t, %v", login, found, err)
+	if !fx.server().NeedsLogin(t.Context(), mcpauth.Operator) {
+		t.Error("no login is needed")
+	}
+	fx.must(fx.logIn(mcpauth.Operator, "op"))
+	if _, err := fx.token(mcpauth.Operator); err != nil {
+		t.Errorf("after another login: %v", err)
 	}
 }
 

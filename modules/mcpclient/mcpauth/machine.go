@@ -23,7 +23,9 @@ type machine struct {
 	mu      sync.Mutex // held during a request for a token; guards what follows
 	token   *oauth2.Token
 	scopes  []string // of token
+	at      time.Time
 	retryAt time.Time
+	lastErr error // of the last attempt
 	delays  backoff.Backoff
 }
 
@@ -55,12 +57,15 @@ func (m *machine) Authorize(ctx context.Context, request *http.Request, response
 	if m.valid() && m.token.AccessToken != bearerOf(request) {
 		return nil // another request has got it
 	}
+	if m.valid() && response.StatusCode == http.StatusUnauthorized && time.Since(m.at) < refreshPause {
+		return errcode.New(errcode.ToolUnavailable, "the MCP server %q rejects the token that its issuer has just issued", m.server.config.Server)
+	}
 	scopes := unionScopes(m.scopes, m.server.config.Scopes, challengeScopes(challenge))
 	if response.StatusCode == http.StatusForbidden && len(scopes) == len(m.scopes) {
 		return errcode.New(errcode.ToolUnavailable, "the MCP server %q asks for scopes that its issuer does not grant", m.server.config.Server)
 	}
 	if wait := time.Until(m.retryAt); wait > 0 {
-		return errcode.New(errcode.ToolUnavailable, "the issuer of the MCP server %q did not answer with a token; the next attempt is in %v", m.server.config.Server, wait.Round(100*time.Millisecond))
+		return errcode.Wrap(errcode.ToolUnavailable, m.lastErr, "rolecall got no token for the MCP server %q; its log says why, and the next attempt is in %v", m.server.config.Server, wait.Round(100*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -70,7 +75,7 @@ func (m *machine) Authorize(ctx context.Context, request *http.Request, response
 		err = m.request(ctx, client, d, scopes)
 	}
 	if err != nil {
-		m.token, m.retryAt = nil, time.Now().Add(m.delays.Next())
+		m.token, m.lastErr, m.retryAt = nil, err, time.Now().Add(m.delays.Next())
 		return errcode.Wrap(errcode.ToolUnavailable, err, "rolecall got no token for the MCP server %q; its log says why", m.server.config.Server)
 	}
 	m.delays.Reset()
@@ -93,7 +98,7 @@ func (m *machine) request(ctx context.Context, client *http.Client, d discovered
 	if err := m.server.checkToken(token, d.resource, d.issuer.Issuer); err != nil {
 		return err
 	}
-	m.token, m.scopes = token, scopes
+	m.token, m.scopes, m.at = token, scopes, time.Now()
 	return nil
 }
 

@@ -29,8 +29,8 @@ import (
 // Subject is for whom a token is: Operator, or identity.Principal.String of an external caller.
 type Subject string
 
-// Operator is the subject of connections that are nobody's in particular: they list the tools of a
-// server, and make all calls of a server whose Config has no PerCaller.
+// Operator is the subject of the connection that lists the tools of a server. Without PerCaller it
+// makes all calls, too.
 const Operator Subject = "operator"
 
 // Grant is how a token is obtained.
@@ -136,7 +136,7 @@ func (s *Server) NeedsLogin(ctx context.Context, subject Subject) bool {
 // Authorizer authorizes the requests of one connection.
 type Authorizer interface {
 	auth.OAuthHandler
-	// Secrets returns the texts that nobody else may read: tokens and client secrets.
+	// Secrets returns what must be hidden: tokens and client secrets.
 	Secrets() []string
 }
 
@@ -149,7 +149,7 @@ func (s *Server) Authorizer(subject Subject) Authorizer {
 	return &authorizer{s, subject}
 }
 
-// required returns the error for a subject who has to log in, and why.
+// required returns the error for a subject without a usable login, and the reason.
 func (s *Server) required(subject Subject, why string) error {
 	if subject == Operator {
 		return errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs a login of the operator: %s; \"rolecall mcp login %s\" logs in", s.config.Server, why, s.config.Server).With("server", s.config.Server)

@@ -179,6 +179,7 @@ type sealedGrant struct {
 type grant struct {
 	record
 	sealedGrant
+	refreshed time.Time // in this process; zero if it was not
 }
 
 // Prefixes of the owners of records.

@@ -4,24 +4,25 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // pgTypes knows the element types of arrays.
-var pgTypes = pgtype.NewMap()
+var pgTypes = sync.OnceValue(pgtype.NewMap)
 
 // textTypes are the types for which the driver prefers the binary format, changed to
 // prefer text: the text format is exact for every type.
-var textTypes = func() (list []*pgtype.Type) {
+var textTypes = sync.OnceValue(func() (list []*pgtype.Type) {
 	for oid := range uint32(lastOID) {
-		if t, ok := pgTypes.TypeForOID(oid); ok && t.Codec.PreferredFormat() != pgtype.TextFormatCode {
+		if t, ok := pgTypes().TypeForOID(oid); ok && t.Codec.PreferredFormat() != pgtype.TextFormatCode {
 			list = append(list, &pgtype.Type{Name: t.Name, OID: oid, Codec: textCodec{t.Codec}})
 		}
 	}
 	return list
-}()
+})
 
 // lastOID is above the OIDs of all built-in types.
 const lastOID = 10_000
@@ -34,7 +35,7 @@ func (textCodec) PreferredFormat() int16 { return pgtype.TextFormatCode }
 
 // registerTextCodecs makes a connection request all columns as text.
 func registerTextCodecs(m *pgtype.Map) {
-	for _, t := range textTypes {
+	for _, t := range textTypes() {
 		m.RegisterType(t)
 	}
 }
@@ -91,7 +92,7 @@ func pgTime(text string) string {
 // elementType returns the type of an array's elements, and reports whether oid is an
 // array.
 func elementType(oid uint32) (uint32, bool) {
-	t, ok := pgTypes.TypeForOID(oid)
+	t, ok := pgTypes().TypeForOID(oid)
 	if !ok {
 		return 0, false
 	}

@@ -2,9 +2,10 @@ package database
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // checkReadOnly rejects statements that a read-only transaction would not stop: those
@@ -16,7 +17,7 @@ func checkReadOnly(kind Type, statement string) error {
 	if !slices.Contains(readVerbs, word) {
 		return errors.New("only statements that read are allowed here: begin with " + strings.Join(readVerbs, ", "))
 	}
-	if kind == MySQL && writesFile.MatchString(statement) {
+	if kind == MySQL && writesFile().MatchString(statement) {
 		return errors.New("OUTFILE and DUMPFILE write a file and are not allowed here")
 	}
 	return nil
@@ -25,7 +26,7 @@ func checkReadOnly(kind Type, statement string) error {
 // readVerbs are the words that a statement which only reads may begin with.
 var readVerbs = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"}
 
-var writesFile = regexp.MustCompile(`(?i)\b(OUTFILE|DUMPFILE)\b`)
+var writesFile = textutil.LazyPattern(`(?i)\b(OUTFILE|DUMPFILE)\b`)
 
 const blanks = " \t\n\v\f\r"
 
@@ -70,7 +71,7 @@ func afterComment(text string) (rest string, ok bool) {
 // pragmaPattern matches statements that could switch off query_only, or change settings
 // for others, in a database in memory: it has one connection, which all callers share.
 // Functions such as pragma_table_info do not match.
-var pragmaPattern = regexp.MustCompile(`(?i)\bpragma\b`)
+var pragmaPattern = textutil.LazyPattern(`(?i)\bpragma\b`)
 
 // processSetting matches settings of SQLite that apply to all databases of the process.
-var processSetting = regexp.MustCompile(`(?i)(temp|data)_store_directory|(hard|soft)_heap_limit`)
+var processSetting = textutil.LazyPattern(`(?i)(temp|data)_store_directory|(hard|soft)_heap_limit`)

@@ -86,7 +86,7 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 	if q.Untrusted && len(q.SQL) > maxStatementText {
 		return errcode.New(errcode.ResultTooLarge, "run a statement: its text has more than %d MiB", maxStatementText>>20)
 	}
-	if processSetting.MatchString(q.SQL) {
+	if processSetting().MatchString(q.SQL) {
 		return errors.New("temp_store_directory, data_store_directory, hard_heap_limit and soft_heap_limit apply to the whole process and are not allowed here")
 	}
 	if d.readers == d.writer { // in memory
@@ -182,7 +182,7 @@ func limitError(err error) error {
 // setReadOnly makes the one connection of a database in memory reject changes if the
 // Query is ReadOnly.
 func (c *sqliteConn) setReadOnly(ctx context.Context, q Query) error {
-	if q.ReadOnly && pragmaPattern.MatchString(q.SQL) {
+	if q.ReadOnly && pragmaPattern().MatchString(q.SQL) {
 		return errors.New("PRAGMA is not allowed here; use a function such as pragma_table_info('t')")
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly), nil)

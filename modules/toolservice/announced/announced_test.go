@@ -279,6 +279,20 @@ func TestQuarantine_DefinitionOfMCPServer(t *testing.T) {
 	})
 }
 
+// The number of services is bounded. One that announces itself too late is not in service.
+func TestServices_AreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, announced.Accept)
+		for i := range 130 {
+			p.say(fmt.Sprint("service-", i), nil)
+		}
+		list := p.registry.Services()
+		if len(list) != 128 || slices.Contains(list, "service-129") || !strings.Contains(p.logs.String(), "there are 128 announced services already") {
+			t.Errorf("%d services", len(list))
+		}
+	})
+}
+
 // Services that say as much as they may do not keep another one from being heard.
 func TestReceive_IsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

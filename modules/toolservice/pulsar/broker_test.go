@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,13 +126,17 @@ func target(t testing.TB) brokertest.Target {
 	}
 }
 
-// open opens a link, which ends with the test. Its deliveries are sent to the channel.
+// open opens a link, which ends with the test. Its deliveries are sent to the channel. A broker that
+// has just started needs longer for its first persistent topic than the driver waits.
 func open(t *testing.T, d broker.Driver, q broker.Queues) (broker.Link, <-chan broker.Delivery) {
 	t.Helper()
-	deliveries := make(chan broker.Delivery, 10_000)
+	deliveries := make(chan broker.Delivery, 1_000_000)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l, err := d.Open(ctx, q, func(d broker.Delivery) { deliveries <- d })
+	for errors.Is(err, broker.ErrUnavailable) && ctx.Err() == nil {
+		l, err = d.Open(ctx, q, func(d broker.Delivery) { deliveries <- d })
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +272,30 @@ func proxied(t *testing.T, b dbtest.Broker) (broker.Driver, *tcpproxy.Proxy) {
 	return connectWith(t, broker.Config{
 		Name: "main", URL: "pulsar://" + p.Address(), Password: b.Password, Settings: []byte(`{"listener": "` + dbtest.ProxiedListener + `"}`),
 	}), p
+}
+
+// The client panics when it is given a request while it closes.
+func TestSend_DuringLostConnections(t *testing.T) {
+	b := startBroker(t)
+	q := queues("flood")
+	d, p := proxied(t, b)
+	l, deliveries := open(t, d, q)
+	serve(t, b, q, echo)
+	ctx, stop := context.WithCancel(t.Context())
+	var senders sync.WaitGroup
+	for range 8 {
+		senders.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = l.Send(ctx, broker.Message{ID: "flood"})
+			}
+		})
+	}
+	for range 5 {
+		awaitReconnect(t, l, deliveries)
+		p.Cut()
+	}
+	stop()
+	senders.Wait()
 }
 
 func TestLink_SurvivesLostConnections(t *testing.T) {

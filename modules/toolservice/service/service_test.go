@@ -167,6 +167,19 @@ func TestService_ChecksTokens(t *testing.T) {
 	}
 }
 
+// The context of a handler ends when the caller stops waiting, which the token says.
+func TestService_HandlerEndsWithItsToken(t *testing.T) {
+	url, client := startServer(t)
+	s := start(t, service.Options{URL: url, Key: key, Connect: []nats.Option{nats.UserInfo("", "")}}, func(ctx context.Context, _ *service.Call) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	defer s.Stop()
+	if got := ask(t, client, joke, sign(joke, "joke", 2*time.Second, key)); got != "tool-service-error: context deadline exceeded" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestService_StopWaitsForCalls(t *testing.T) {
 	url, client := startServer(t)
 	began, finish := make(chan struct{}), make(chan struct{})
