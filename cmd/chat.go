@@ -37,6 +37,9 @@ type chat struct {
 	task  identity.TaskID // "" until the first line
 	agent string          // the first agent of the task
 
+	questions *questioner      // of the task; nil until it has started
+	lines     <-chan inputLine // of the input
+
 	events      <-chan chatEvent // of the task; nil until it has started
 	busy        bool             // the agent answers
 	interrupted bool             // Ctrl-C was pressed since the prompt, or since the line was sent
@@ -69,13 +72,13 @@ func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.
 func (t *chat) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := readLines(ctx, t.c.in)
+	t.lines = readLines(ctx, t.c.in)
 	redraws, stop := t.redraws()
 	defer stop()
 	t.greet()
 	t.prompt()
 	for {
-		input := lines
+		input := t.lines
 		if t.busy {
 			input = nil // lines wait until the answer is complete
 		}
@@ -103,6 +106,9 @@ func (t *chat) run(ctx context.Context) error {
 				return e.err
 			}
 			if over, err := t.show(e.Event); over || err != nil {
+				return err
+			}
+			if err := t.questions.handle(ctx, e.Event); err != nil {
 				return err
 			}
 		}
@@ -168,8 +174,34 @@ func (t *chat) say(ctx context.Context, line string) error {
 		return err
 	}
 	t.task, t.agent = id, string(task.Agent)
+	t.questions = remoteQuestioner(func() *client.Client { return t.api }, string(id), promptWriter{t.screen})
+	if t.asks {
+		t.questions.next, t.questions.begin = t.nextLine, t.beginQuestion
+	}
 	t.events = t.follow(ctx)
 	return nil
+}
+
+// beginQuestion makes room for the question of a tool. Other output is held back until end is called.
+func (t *chat) beginQuestion() (end func()) {
+	t.breakLine()
+	return t.screen.beginQuestion()
+}
+
+// nextLine returns the next line of the person, as the answer to a question of a tool. Ctrl-C and the
+// end of the input cancel the question.
+func (t *chat) nextLine(ctx context.Context) (string, error) {
+	select {
+	case line, ok := <-t.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return line.text, line.err
+	case <-t.signals:
+		return "", context.Canceled
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // follow yields the events of the task until it ends or ctx does.

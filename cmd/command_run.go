@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -350,6 +353,7 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 	}
 	view := newView(c, s.screen)
 	defer view.close()
+	questions := s.questioner(c, id)
 	for e, err := range s.Runtime.WatchTask(ctx, id, task.FirstSeq) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
@@ -362,8 +366,26 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		if err := view.event(e); err != nil || stops {
 			return err
 		}
+		if err := questions.handle(ctx, e); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// questioner returns what answers the questions of a task that this process runs.
+func (s *session) questioner(c *common, id identity.TaskID) *questioner {
+	q := &questioner{out: s.screen}
+	q.isOpen = func(_ context.Context, question string) (bool, error) {
+		return slices.ContainsFunc(s.Runtime.ListQuestions(id), func(open runtime.Question) bool { return open.ID == question }), nil
+	}
+	q.answer = func(_ context.Context, question string, a tool.Answer) error {
+		return s.Runtime.AnswerQuestion(identity.ByOperator("cli"), id, question, a)
+	}
+	if !c.json {
+		q.setPerson(c.in, s.screen)
+	}
+	return q
 }
 
 // isPausedBy reports whether an event paused its task, which was not retried since.

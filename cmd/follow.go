@@ -28,6 +28,8 @@ type follower struct {
 	out  io.Writer // for notes, above what the view keeps on the terminal
 	seen uint64    // the sequence number of the last event shown
 
+	questions *questioner // of the task; nil leaves them to others
+
 	found *client.Task // the task as it was found; nil after its first use
 
 	lost   time.Time       // when the connection was lost; zero while it stands
@@ -37,6 +39,14 @@ type follower struct {
 func newFollower(c *common, api *client.Client, task client.Task) *follower {
 	screen := newTerminal(c.err)
 	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, screen), out: screen, found: &task}
+}
+
+// answerQuestions makes the follower answer the questions of the task's tools.
+func (f *follower) answerQuestions() {
+	f.questions = remoteQuestioner(func() *client.Client { return f.api }, f.task, f.out)
+	if screen, ok := f.out.(*terminal); ok && !f.c.json {
+		f.questions.setPerson(f.c.in, screen)
+	}
 }
 
 // follow shows the events of the task until it ends or no process works on it. It returns
@@ -96,6 +106,11 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 			return err
 		}
 		f.seen = max(f.seen, e.Seq)
+		if f.questions != nil {
+			if err := f.questions.handle(ctx, e); err != nil {
+				return err
+			}
+		}
 		if _, paused := e.Body.(journal.TaskPaused); paused { // it may have been retried since
 			if task, err := f.api.FindTask(ctx, f.task); err != nil || task.Status == org.Paused {
 				return err

@@ -35,7 +35,7 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 	if o.detach {
 		return printDetached(c, task)
 	}
-	return followTask(ctx, c, api, string(task.ID))
+	return followOwnTask(ctx, c, api, string(task.ID), true)
 }
 
 // checkServedConfig rejects -f with another configuration than the one that is served.
@@ -94,6 +94,11 @@ func (c *common) printFollowHints(id string) {
 // followTask shows the events of a task from its start, waits for its end and prints the
 // result. If the connection is lost it connects again for a while.
 func followTask(ctx context.Context, c *common, api *client.Client, id string) error {
+	return followOwnTask(ctx, c, api, id, false)
+}
+
+// followOwnTask is followTask. With asks it also answers the questions of the task's tools.
+func followOwnTask(ctx context.Context, c *common, api *client.Client, id string, asks bool) error {
 	task, err := findTask(ctx, api, id)
 	if err != nil {
 		return err
@@ -101,6 +106,9 @@ func followTask(ctx context.Context, c *common, api *client.Client, id string) e
 	fmt.Fprintf(c.err, "task %s\n", task.ID)
 	printLimits(c, task)
 	f := newFollower(c, api, task)
+	if asks {
+		f.answerQuestions()
+	}
 	task, err = f.follow(ctx)
 	switch {
 	case ctx.Err() != nil:
