@@ -78,10 +78,18 @@ func (p *person) questions() string {
 
 // askingServer serves tools that ask. Before 2026-07-28 they ask during the call.
 func askingServer(t *testing.T, versions ...string) (config mcpclient.Config, server *sdk.Server) {
+	config, server, _ = holdingServer(t, versions...)
+	return config, server
+}
+
+// holdingServer is askingServer with the channel of the tool hold: it sends a value when it is called,
+// and returns when it receives one.
+func holdingServer(t *testing.T, versions ...string) (config mcpclient.Config, server *sdk.Server, held chan struct{}) {
 	t.Helper()
 	server = sdk.NewServer(&sdk.Implementation{Name: "asking", Version: "1"}, &sdk.ServerOptions{SupportedProtocolVersions: versions})
 	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","default":"Ulm"}}}`)
 	calls := 0
+	held = make(chan struct{})
 	add := func(name string, fn func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
 		server.AddTool(&sdk.Tool{Name: name, Description: "d", InputSchema: anyObject}, fn)
 	}
@@ -109,6 +117,11 @@ func askingServer(t *testing.T, versions ...string) (config mcpclient.Config, se
 			}
 		}
 	})
+	add("hold", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		held <- struct{}{}
+		<-held
+		return textResult("held"), nil
+	})
 	add("later", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		calls++
 		switch {
@@ -124,7 +137,7 @@ func askingServer(t *testing.T, versions ...string) (config mcpclient.Config, se
 	})
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: len(versions) == 0}))
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
-	return mcpclient.Config{Name: "far", URL: web.URL}, server
+	return mcpclient.Config{Name: "far", URL: web.URL}, server, held
 }
 
 // callAs calls a tool of the server far with a person behind the call.
@@ -190,6 +203,23 @@ func TestElicit_OneCallOnly(t *testing.T) {
 	<-time.After(2 * c.Timeout)
 	close(p.wait)
 	fx.want(<-first, "accept map[city:Ulm]")
+}
+
+// A question is declined while another call is in progress that has not asked.
+func TestElicit_BesideAnotherCall(t *testing.T) {
+	fx := newFixture(t)
+	c, _, held := holdingServer(t, "2025-11-25")
+	fx.load(c)
+	p := &person{answer: tool.Answer{Action: tool.Accept}}
+	first := make(chan string, 1)
+	go func() { first <- fx.callAs(t.Context(), p, "hold") }()
+	<-held
+	fx.want(fx.callAs(t.Context(), p, "city"), "decline")
+	held <- struct{}{}
+	fx.want(<-first, "held")
+	if p.questions() != "" {
+		t.Errorf("a person was asked %s", p.questions())
+	}
 }
 
 // A question that belongs to no call is declined.
