@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the SDK marks sampling, roots and logging as deprecated; clients and servers have them
+
 package mcpclient_test
 
 import (
