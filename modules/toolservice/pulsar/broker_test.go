@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	client "github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/log"
 
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/internal/test/tcpproxy"
@@ -25,6 +27,9 @@ import (
 	"github.com/rolecall/rolecall/modules/toolservice/broker/brokertest"
 	"github.com/rolecall/rolecall/modules/toolservice/pulsar"
 )
+
+// quiet returns a logger for a client of Pulsar that drops everything.
+func quiet() log.Logger { return log.NewLoggerWithSlog(slog.New(slog.DiscardHandler)) }
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar/log"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/buffer"
@@ -29,9 +28,6 @@ func queues(name string) broker.Queues {
 	topic := func(class string) protocol.Topic { return protocol.Topic{Class: class, Space: "tg", Name: name} }
 	return broker.Queues{Service: name + "-service", Request: topic("request"), Response: topic("response")}
 }
-
-// quiet returns a logger for a client of Pulsar that drops everything.
-func quiet() log.Logger { return log.NewLoggerWithSlog(slog.New(slog.DiscardHandler)) }
 
 func TestKind_RejectsConfigurations(t *testing.T) {
 	for name, c := range map[string]struct {
