@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/testcert"
