@@ -42,13 +42,14 @@ type conn struct {
 	listed  atomic.Uint64 // the value of changes before the last successful list
 	changed chan struct{} // buffered for one: changes has been increased
 
-	calls    atomic.Uint64 // for progress tokens
-	server   string        // its name, for people
-	relay    Relay         // what it may ask for besides persons
-	log      *slog.Logger
-	mu       sync.Mutex                     // guards what follows
-	progress map[string]func(tool.Progress) // by token
-	open     map[*openCall]bool             // the calls in progress
+	calls     atomic.Uint64 // for progress tokens
+	server    string        // its name, for people
+	relay     Relay         // what it may ask for besides persons
+	log       *slog.Logger
+	mu        sync.Mutex                     // guards what follows
+	progress  map[string]func(tool.Progress) // by token
+	open      map[*openCall]bool             // the calls in progress
+	abandoned bool                           // a call ended without an answer
 
 	watcher atomic.Pointer[watcher] // counts changes of resources; nil if nothing is watched
 }

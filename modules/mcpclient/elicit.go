@@ -17,8 +17,9 @@ import (
 
 // A server may ask a person during a call. The question is that of the tool that is called: package tool
 // bounds it, and says that the server asks. A server with a session sends a request, which does not
-// say for which call it is. It is relayed only while one call is in progress on the connection. A
-// server without a session ends the call with its questions.
+// say for which call it is. It is relayed only while one call is in progress on the connection, and
+// only if no earlier call ended without an answer: the server may still work on that one. A server
+// without a session ends the call with its questions.
 
 // openCall is a call in progress on a connection. Its server may ask one thing at a time.
 type openCall struct {
@@ -26,7 +27,8 @@ type openCall struct {
 	asking bool // guarded by conn.mu
 }
 
-// beginCall registers a call until end is called.
+// beginCall registers a call until end is called. A call whose context has ended by then counts as
+// one without an answer.
 func (n *conn) beginCall(ctx context.Context) (end func()) {
 	call := &openCall{ctx: ctx}
 	n.mu.Lock()
@@ -36,6 +38,7 @@ func (n *conn) beginCall(ctx context.Context) (end func()) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.open, call)
+		n.abandoned = n.abandoned || ctx.Err() != nil
 	}
 }
 
@@ -44,7 +47,7 @@ func (n *conn) beginCall(ctx context.Context) (end func()) {
 func (n *conn) askingCall() (call *openCall, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.open) != 1 {
+	if len(n.open) != 1 || n.abandoned {
 		return nil, nil
 	}
 	for call = range n.open {

@@ -241,3 +241,41 @@ func TestElicit_WithoutCall(t *testing.T) {
 		t.Error("there is no session")
 	}
 }
+
+// A server may still work on a call that was cancelled. Its question does not reach the person behind
+// a later call.
+func TestElicit_OfCancelledCall(t *testing.T) {
+	fx := newFixture(t)
+	c, server, held := holdingServer(t, "2025-11-25")
+	begun, goOn, declined := make(chan struct{}), make(chan struct{}), make(chan string)
+	server.AddTool(&sdk.Tool{Name: "late", Description: "d", InputSchema: anyObject}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		begun <- struct{}{}
+		<-goOn
+		got, err := r.Session.Elicit(context.Background(), &sdk.ElicitParams{Message: "Delete it?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		if err != nil {
+			declined <- err.Error()
+			return nil, err
+		}
+		declined <- got.Action
+		return textResult("late"), nil
+	})
+	fx.load(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, other := make(chan string, 1), make(chan string, 1)
+	go func() { ended <- fx.callAs(ctx, &person{answer: tool.Answer{Action: tool.Accept}}, "late") }()
+	<-begun
+	cancel()
+	<-ended
+	p := &person{answer: tool.Answer{Action: tool.Accept}}
+	go func() { other <- fx.callAs(t.Context(), p, "hold") }()
+	<-held
+	close(goOn)
+	if got := <-declined; got != "decline" {
+		t.Errorf("the question was answered with %s", got)
+	}
+	held <- struct{}{}
+	fx.want(<-other, "held")
+	if p.questions() != "" {
+		t.Errorf("another person was asked: %s", p.questions())
+	}
+}
