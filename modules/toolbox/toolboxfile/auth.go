@@ -23,7 +23,7 @@ func authTypes() []authType {
 func readAuthService(it item) {
 	it.DeclareItem()
 	known := authTypes()
-	i, ok := it.typeIndex("auth service", len(known), func(i int) string { return known[i].name })
+	i, ok := it.typeIndex("auth service", len(known), func(i int) (string, bool) { return known[i].name, true })
 	if !ok {
 		return
 	}

@@ -47,7 +47,7 @@ func (it item) checkPromptType() {
 	_, typed := it.FindField("type")
 	_, older := it.FindField("kind")
 	if typed || it.IsEntry && older {
-		it.typeIndex("prompt", 1, func(int) string { return "custom" })
+		it.typeIndex("prompt", 1, func(int) (string, bool) { return "custom", true })
 	}
 }
 

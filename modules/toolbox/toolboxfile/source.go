@@ -15,16 +15,22 @@ type sourceType struct {
 	name   string
 	needs  []string // required fields
 	fields func(item, *Source) yamldoc.Fields
+	speaks string // the type whose protocol the database speaks, which Source.Type is; "" is name
 }
 
 // sourceTypes returns all types of sources. It is the only list of them.
 func sourceTypes() []sourceType {
 	return []sourceType{
-		{SourceSQLite, []string{"database"}, sqliteFields},
-		{SourcePostgres, []string{"host", "port", "user", "database"}, postgresFields},
-		{SourceCloudSQLPostgres, []string{"project", "region", "instance", "database"}, cloudFields},
-		{SourceMySQL, []string{"host", "port"}, mysqlFields},
-		{SourceHTTP, []string{"baseUrl"}, httpFields},
+		{SourceSQLite, []string{"database"}, sqliteFields, ""},
+		{SourcePostgres, []string{"host", "port", "user", "database"}, postgresFields, ""},
+		{SourceCloudSQLPostgres, []string{"project", "region", "instance", "database"}, cloudFields, ""},
+		{SourceMySQL, []string{"host", "port"}, mysqlFields, ""},
+		{SourceHTTP, []string{"baseUrl"}, httpFields, ""},
+		{"cockroachdb", []string{"host", "port", "user", "database"}, cockroachFields, SourcePostgres},
+		{"yugabytedb", []string{"host", "port", "user", "database"}, postgresFields, SourcePostgres},
+		{"oceanbase", []string{"host", "port", "user", "database"}, mysqlFields, SourceMySQL},
+		{"singlestore", []string{"host", "port", "user", "database"}, singleStoreFields, SourceMySQL},
+		{"tidb", []string{"host", "port", "user", "database"}, tidbFields, SourceMySQL},
 	}
 }
 
@@ -36,11 +42,11 @@ func readSource(it item) {
 	before := it.ErrorCount()
 	it.DeclareItem()
 	known := sourceTypes()
-	i, ok := it.typeIndex("source", len(known), func(i int) string { return known[i].name })
+	i, ok := it.typeIndex("source", len(known), func(i int) (string, bool) { return known[i].name, known[i].speaks == "" })
 	if !ok {
 		return
 	}
-	s := Source{Name: it.Name, Type: known[i].name, Pos: it.Pos}
+	s := Source{Name: it.Name, Type: cmp.Or(known[i].speaks, known[i].name), Pos: it.Pos}
 	it.ReadFields(yamldoc.MergeFields(known[i].fields(it, &s), LabelFields(it.Item, &s.Labels), yamldoc.Fields{
 		"type":             yamldoc.SkipField,
 		"maxResponseBytes": yamldoc.IntField(&s.MaxResponseBytes, maxResponseBytes),
@@ -65,13 +71,20 @@ func postgresFields(_ item, s *Source) yamldoc.Fields {
 
 // mysqlFields returns the fields of MySQL. queryTimeout is Toolbox's name of timeout.
 func mysqlFields(it item, s *Source) yamldoc.Fields {
-	return yamldoc.MergeFields(serverFields(s), yamldoc.Fields{"queryTimeout": func(v yamldoc.Value) {
-		if _, ok := it.FindField("timeout"); ok {
-			v.AddError("cannot be combined with timeout", "leave one out")
+	return yamldoc.MergeFields(serverFields(s), yamldoc.Fields{
+		"queryTimeout": it.insteadOf("timeout", yamldoc.DurationField(&s.Timeout, maxQueryTime)),
+	})
+}
+
+// insteadOf returns a field that is another name of the field name: a document has one of them.
+func (it item) insteadOf(name string, read func(yamldoc.Value)) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if _, ok := it.FindField(name); ok {
+			v.AddError("cannot be combined with "+name, "leave one out")
 			return
 		}
-		yamldoc.DurationField(&s.Timeout, maxQueryTime)(v)
-	}})
+		read(v)
+	}
 }
 
 // cloudFields returns the fields of a Cloud SQL instance.
@@ -137,11 +150,15 @@ func queryName(name string) (string, string) {
 }
 
 // typeIndex reads the type of a document and returns its index among n types with
-// the given names. In the v1 form the type may be in the field kind.
-func (it item) typeIndex(kind string, n int, name func(int) string) (int, bool) {
-	all := make([]string, n)
+// the given names. Errors list those that are listed. In the v1 form the type may be in the
+// field kind.
+func (it item) typeIndex(kind string, n int, name func(int) (name string, listed bool)) (int, bool) {
+	all, listed := make([]string, n), []string(nil)
 	for i := range all {
-		all[i] = name(i)
+		var list bool
+		if all[i], list = name(i); list {
+			listed = append(listed, all[i])
+		}
 	}
 	at, ok := it.FindField("type")
 	if older, found := it.FindField("kind"); it.IsEntry && found {
@@ -152,7 +169,7 @@ func (it item) typeIndex(kind string, n int, name func(int) string) (int, bool) 
 		at, ok = older, true
 	}
 	if !ok {
-		it.MissingField("type").AddError("is missing", yamldoc.ListHint("there are ", all))
+		it.MissingField("type").AddError("is missing", yamldoc.ListHint("there are ", listed))
 		return 0, false
 	}
 	word, ok := at.ReadNonEmpty()
@@ -161,7 +178,7 @@ func (it item) typeIndex(kind string, n int, name func(int) string) (int, bool) 
 	}
 	i := slices.Index(all, word)
 	if i < 0 {
-		at.AddError(kind+" type "+yamldoc.QuoteText(word)+" is unknown", cmp.Or(toolboxTypeHint(word), textutil.SuggestName(word, all), yamldoc.ListHint("there are ", all)))
+		at.AddError(kind+" type "+yamldoc.QuoteText(word)+" is unknown", cmp.Or(toolboxTypeHint(word), textutil.SuggestName(word, all), yamldoc.ListHint("there are ", listed)))
 	}
 	return i, i >= 0
 }

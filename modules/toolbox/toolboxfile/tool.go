@@ -1,6 +1,7 @@
 package toolboxfile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,30 +16,32 @@ type toolType struct {
 	sources []string // types of sources that it can use
 	fields  func(item, *pendingTool) yamldoc.Fields
 	needs   []string // required fields, in addition to source and description
+	is      string   // the type that it is another name of, which DeclaredTool.Type is; "" is name
 }
 
 // toolTypes returns all types of declared tools with their fields.
 func toolTypes() []toolType {
 	sqlite, mysql, postgres := []string{SourceSQLite}, []string{SourceMySQL}, []string{SourcePostgres, SourceCloudSQLPostgres}
-	return []toolType{
-		{ToolSQLiteSQL, sqlite, statementFields, []string{"statement"}},
-		{ToolSQLiteExecute, sqlite, executeFields, nil},
-		{ToolSQLiteListTables, sqlite, listFields, nil},
-		{ToolPostgresSQL, postgres, statementFields, []string{"statement"}},
-		{ToolPostgresExecute, postgres, executeFields, nil},
-		{ToolPostgresListTables, postgres, listFields, nil},
-		{ToolMySQLSQL, mysql, statementFields, []string{"statement"}},
-		{ToolMySQLExecute, mysql, executeFields, nil},
-		{ToolMySQLListTables, mysql, listFields, nil},
-		{ToolHTTP, []string{SourceHTTP}, requestFields, []string{"path", "method"}},
-		{ToolMCP, nil, mcpToolFields, nil},
-		{ToolOfService, nil, serviceToolFieldsOf, []string{"service"}},
-		{ToolKnowledgeQuery, []string{SourceHTTP}, knowledgeQueryFields, nil},
-		{ToolTextCompletion, []string{SourceHTTP}, completionFields, nil},
-		{ToolPrompt, []string{SourceHTTP}, promptToolFields, []string{"template"}},
-		{ToolStructuredQuery, []string{SourceHTTP}, structuredQueryFields, nil},
-		{ToolGraphUpdate, nil, noFields, nil},
+	all := []toolType{
+		{ToolSQLiteSQL, sqlite, statementFields, []string{"statement"}, ""},
+		{ToolSQLiteExecute, sqlite, executeFields, nil, ""},
+		{ToolSQLiteListTables, sqlite, listFields, nil, ""},
+		{ToolPostgresSQL, postgres, statementFields, []string{"statement"}, ""},
+		{ToolPostgresExecute, postgres, executeFields, nil, ""},
+		{ToolPostgresListTables, postgres, listFields, nil, ""},
+		{ToolMySQLSQL, mysql, statementFields, []string{"statement"}, ""},
+		{ToolMySQLExecute, mysql, executeFields, nil, ""},
+		{ToolMySQLListTables, mysql, listFields, nil, ""},
+		{ToolHTTP, []string{SourceHTTP}, requestFields, []string{"path", "method"}, ""},
+		{ToolMCP, nil, mcpToolFields, nil, ""},
+		{ToolOfService, nil, serviceToolFieldsOf, []string{"service"}, ""},
+		{ToolKnowledgeQuery, []string{SourceHTTP}, knowledgeQueryFields, nil, ""},
+		{ToolTextCompletion, []string{SourceHTTP}, completionFields, nil, ""},
+		{ToolPrompt, []string{SourceHTTP}, promptToolFields, []string{"template"}, ""},
+		{ToolStructuredQuery, []string{SourceHTTP}, structuredQueryFields, nil, ""},
+		{ToolGraphUpdate, nil, noFields, nil, ""},
 	}
+	return append(all, aliasToolTypes(postgres, mysql)...)
 }
 
 // noFields returns no fields.
@@ -88,11 +91,11 @@ func readTool(it item) {
 	it.DeclareItem()
 	it.checkShortName("tool")
 	known := it.r.toolTypes
-	i, ok := it.typeIndex("tool", len(known), func(i int) string { return known[i].name })
+	i, ok := it.typeIndex("tool", len(known), func(i int) (string, bool) { return known[i].name, known[i].is == "" })
 	if !ok {
 		return
 	}
-	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: known[i].name, Pos: it.Pos}
+	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: cmp.Or(known[i].is, known[i].name), Pos: it.Pos}
 	it.ReadFields(yamldoc.MergeFields(p.fieldsOf(known[i]), known[i].fields(it, p)))
 	if known[i].hasSource() && !isTrustGraph(p.tool.Type) {
 		it.RequireFields("source")
@@ -239,7 +242,7 @@ func toolboxTypeHint(name string) string {
 // Toolbox has and this version does not.
 func toolboxFamilies() []string {
 	return strings.Fields(`alloydb alloydb-postgres bigquery bigtable cassandra clickhouse cloud-gda cloud-healthcare
-		cloud-logging-admin cloud-monitoring cloud-sql-admin cloud-sql-mssql cloud-sql-mysql cockroachdb couchbase dataform
+		cloud-logging-admin cloud-monitoring cloud-sql-admin cloud-sql-mssql cloud-sql-mysql couchbase dataform
 		dataplex dataproc dgraph elasticsearch firebird firestore gemini-data-analytics looker mindsdb mongodb mssql neo4j
-		oceanbase oracle redis serverless-spark singlestore snowflake spanner tidb trino valkey wait yugabytedb`)
+		oracle redis serverless-spark snowflake spanner trino valkey wait`)
 }

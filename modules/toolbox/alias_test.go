@@ -1,0 +1,57 @@
+package toolbox_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
+)
+
+// Databases that speak the protocol of another are used by that protocol. The servers here are
+// PostgreSQL and MariaDB.
+func TestModule_Aliases(t *testing.T) {
+	pg, my := dbtest.NewPostgres(t), dbtest.NewMariaDB(t)
+	for _, tt := range []struct {
+		name   string
+		server dbtest.Database
+		fields string
+	}{
+		{"cockroachdb", pg, "enableWriteMode: true, maxRowLimit: 2, queryTimeoutSec: 20"},
+		{"yugabytedb", pg, "timeout: 20s"},
+		{"oceanbase", my, "queryTimeout: 20s"},
+		{"singlestore", my, "connectionParams: {charset: utf8mb4}"},
+		{"tidb", my, "ssl: false"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := tt.server
+			text := fmt.Sprintf(`
+{kind: source, name: db, type: %[1]s, host: %[2]q, port: %[3]d, user: %[4]q, password: %[5]q, database: %[6]q, %[7]s}
+---
+{kind: tool, name: one, type: %[1]s-sql, source: db, description: d, statement: SELECT 1 AS v}
+`, tt.name, d.Host, d.Port, d.User, d.Password, d.Name, tt.fields)
+			if tt.name != "yugabytedb" { // which has no tool for any statement
+				text += fmt.Sprintf("---\n{kind: tool, name: any, type: %s-execute-sql, source: db, description: d}\n", tt.name)
+			}
+			w := open(t, "%s", text)
+			if got := w.rows("one", `{}`); got != `[{"v":1}]` {
+				t.Errorf("got %s", got)
+			}
+			if strings.Contains(text, "name: any") {
+				w.rows("any", fmt.Sprintf(`{"sql": "CREATE TABLE %s_t (v integer)"}`, tt.name))
+			}
+		})
+	}
+}
+
+// Without enableWriteMode the statements on CockroachDB cannot write.
+func TestModule_CockroachIsReadOnly(t *testing.T) {
+	d := dbtest.NewPostgres(t)
+	w := open(t, `
+{kind: source, name: db, type: cockroachdb, host: %q, port: %d, user: %q, password: %q, database: %q}
+---
+{kind: tool, name: any, type: cockroachdb-execute-sql, source: db, description: d}
+`, d.Host, d.Port, d.User, d.Password, d.Name)
+	wantCode(t, w.call(t.Context(), "any", `{"sql": "CREATE TABLE t (v integer)"}`), errcode.ToolExecutionFailed)
+}
