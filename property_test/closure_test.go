@@ -1003,7 +1003,8 @@ func TestDriver_NeverExceedsCaller(t *testing.T) {
 }
 
 // testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named
-// outcomes is rare, besides those that every attack is to have.
+// outcomes is rare, besides those that every attack is to have. In a few attacks, as of -short,
+// an outcome may be rare by chance; then it fails only without any.
 func testAttacks(t *testing.T, n int, prepare func(*attackEnv), frequent ...string) {
 	var mu sync.Mutex
 	outcomes := map[string]int{}
@@ -1031,8 +1032,12 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv), frequent ...stri
 		}
 	})
 	t.Logf("%d attacks of %d calls; outcomes: %v", outcomes["attacks"], callsPerAttack, outcomes)
+	least := outcomes["attacks"] / 8
+	if outcomes["attacks"] < 100 {
+		least = 1
+	}
 	for _, what := range append(frequent, "create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message", "find_role_by_name", "ran", "rejected", rootGrantNarrowed, rootGrantWidened) {
-		if !t.Failed() && outcomes[what] < outcomes["attacks"]/8 {
+		if !t.Failed() && outcomes[what] < least {
 			t.Errorf("%s: only %d in %d attacks; the test proves nothing", what, outcomes[what], outcomes["attacks"])
 		}
 	}
