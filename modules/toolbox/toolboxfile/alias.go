@@ -51,9 +51,22 @@ func cockroachFields(it item, s *Source) yamldoc.Fields {
 	})
 }
 
+// mysqlAliasFields returns the fields of a database that speaks the protocol of MySQL. It is not
+// known to reject changes in a transaction that only reads, so readOnly is not offered.
+func mysqlAliasFields(it item, s *Source) yamldoc.Fields {
+	all := mysqlFields(it, s)
+	all["readOnly"] = func(v yamldoc.Value) {
+		var on bool
+		if yamldoc.BoolField(&on)(v); on {
+			v.AddError("is not enforced by this type of database", "leave it out, and use an account that may only read")
+		}
+	}
+	return all
+}
+
 // singleStoreFields returns the fields of SingleStore, whose queryParams are connectionParams.
 func singleStoreFields(it item, s *Source) yamldoc.Fields {
-	all := mysqlFields(it, s)
+	all := mysqlAliasFields(it, s)
 	all["connectionParams"] = all["queryParams"]
 	delete(all, "queryParams")
 	return all
@@ -62,7 +75,7 @@ func singleStoreFields(it item, s *Source) yamldoc.Fields {
 // tidbFields returns the fields of TiDB. With ssl the connection has TLS; there are no other
 // parameters of the connection.
 func tidbFields(it item, s *Source) yamldoc.Fields {
-	all := mysqlFields(it, s)
+	all := mysqlAliasFields(it, s)
 	delete(all, "queryParams")
 	all["ssl"] = func(v yamldoc.Value) {
 		var on bool

@@ -28,7 +28,7 @@ func sourceTypes() []sourceType {
 		{SourceHTTP, []string{"baseUrl"}, httpFields, ""},
 		{"cockroachdb", []string{"host", "port", "user", "database"}, cockroachFields, SourcePostgres},
 		{"yugabytedb", []string{"host", "port", "user", "database"}, postgresFields, SourcePostgres},
-		{"oceanbase", []string{"host", "port", "user", "database"}, mysqlFields, SourceMySQL},
+		{"oceanbase", []string{"host", "port", "user", "database"}, mysqlAliasFields, SourceMySQL},
 		{"singlestore", []string{"host", "port", "user", "database"}, singleStoreFields, SourceMySQL},
 		{"tidb", []string{"host", "port", "user", "database"}, tidbFields, SourceMySQL},
 	}
