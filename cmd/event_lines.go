@@ -103,7 +103,7 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 	return ""
 }
 
-// questionText returns a question with who asks.
+// questionText returns a question, with the tool and the server that ask.
 func questionText(b journal.QuestionAsked) string {
 	q := tool.Question{Message: b.Message, Server: b.Server}
 	text := textutil.Sanitize(q.Attributed(b.Tool))

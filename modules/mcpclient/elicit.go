@@ -65,7 +65,7 @@ func (n *conn) askingCall() (call *openCall, done func()) {
 
 // askingContext returns the context of the call that a request of the server belongs to, until done
 // is called. It ends also when the server withdraws its request. It is nil if the request belongs to
-// no call, or to nobody knows which.
+// no call, or to one of several calls.
 func (n *conn) askingContext(request context.Context) (ctx context.Context, done func()) {
 	call, release := n.askingCall()
 	if call == nil {
@@ -80,8 +80,8 @@ func (n *conn) askingContext(request context.Context) (ctx context.Context, done
 // declined is the answer to a question that is not relayed.
 var declined = &sdk.ElicitResult{Action: string(tool.Decline)}
 
-// elicit answers a question of the server. It declines what belongs to no call, or to nobody knows
-// which.
+// elicit answers a question of the server. It declines what belongs to no call, or to one of
+// several calls.
 func (n *conn) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	callCtx, done := n.askingContext(ctx)
 	if callCtx == nil {
