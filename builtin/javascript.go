@@ -35,11 +35,11 @@ type javaScriptArgs struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// scriptTimeout is the time limit of one call; the tool description states it.
+// scriptTimeout is the time limit of one call. Models are not told of it.
 const scriptTimeout = 30 * time.Second
 
 // scriptLimits bound the worker process of scripts. The limits of the engine for
-// one script are stricter.
+// one script are stricter. With a FileSize of 1 they write no files; 0 would be the default.
 var scriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
 // evaluate handles run_javascript: it runs a script in a worker of the caller.

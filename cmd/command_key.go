@@ -84,7 +84,7 @@ func keyOutputOf(k keystore.Key) keyOutput {
 	return out
 }
 
-// keyFunc creates a key of a service with make and prints it.
+// keyFunc creates a key of a service with create and prints it.
 func keyFunc(c *common, command, name string, create func(*keystore.Store, keystore.Use, string) (keystore.Key, error)) error {
 	if err := c.rejectFiles(command); err != nil {
 		return err

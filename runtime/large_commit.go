@@ -15,7 +15,7 @@ const (
 )
 
 // acquireLarge waits until a commit on behalf of by may write that many bytes of records.
-// The turns are shared fairly among the owners of calls, so that the results of one owner
+// The places are shared fairly among the owners of calls, so that the results of one owner
 // do not fill the queue of the store. It returns at once for a commit that is not large.
 // The caller must call release after the commit.
 func (rt *Runtime) acquireLarge(by identity.Principal, bytes int) (release func()) {
@@ -23,7 +23,7 @@ func (rt *Runtime) acquireLarge(by identity.Principal, bytes int) (release func(
 		return func() {}
 	}
 	release, err := rt.largeCommits.Acquire(rt.uncancelled, fair.Key{Owner: rt.callOwner(by), Member: by.String()})
-	if err != nil { // the context does not end
+	if err != nil { // never: the context does not end, and the queue has no limit
 		return func() {}
 	}
 	return release
