@@ -32,7 +32,8 @@ func readSettings(c broker.Config) (s settings, err error) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(c.Settings)))
 	decoder.DisallowUnknownFields()
-	return s, decoder.Decode(&s)
+	err = decoder.Decode(&s)
+	return s, err
 }
 
 // mechanism returns how the client signs in; nil without a user.

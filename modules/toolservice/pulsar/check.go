@@ -30,7 +30,8 @@ func readSettings(c broker.Config) (s settings, err error) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(c.Settings)))
 	decoder.DisallowUnknownFields()
-	return s, decoder.Decode(&s)
+	err = decoder.Decode(&s)
+	return s, err
 }
 
 // check reports what is wrong with a configuration; it is the Check of Kind.
