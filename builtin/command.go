@@ -45,7 +45,7 @@ func commandTools(w WorkspaceOpener, o Options) ([]tool.Tool, error) {
 	h.scripts = jsworker.New(h.startWorker)
 	var s toolBuilder
 	s.add(tool.New("run_command", runCommandText, withErrorCode(h.run), toolOptions(tool.Mutating, runCommandInput)))
-	s.add(tool.New("run_javascript", runJavaScriptText, withErrorCode(h.evaluate), toolOptions(tool.ReadOnly, runJavaScriptInput)))
+	s.add(tool.New("run_javascript", runJavaScriptText, withErrorCode(h.runJavaScript), toolOptions(tool.ReadOnly, runJavaScriptInput)))
 	return s.tools, s.err
 }
 

@@ -63,6 +63,6 @@ func (q *commandQueue) acquire(ctx context.Context, key fair.Key, ws *workspace.
 
 // shareKey returns for whom a call waits.
 func shareKey(c tool.Call) fair.Key {
-	owner, member := c.Sharer()
+	owner, member := c.FairKey()
 	return fair.Key{Owner: owner, Member: member}
 }

@@ -42,12 +42,12 @@ const scriptTimeout = 30 * time.Second
 // one script are stricter. With a FileSize of 1 they write no files; 0 would be the default.
 var scriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
-// evaluate handles run_javascript: it runs a script in a worker of the caller.
+// runJavaScript handles run_javascript: it runs a script in a worker of the caller.
 // Agents do not share workers, so a script cannot affect those of others.
-func (h commands) evaluate(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
+func (h commands) runJavaScript(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
 	key := shareKey(currentCall(ctx))
 	value, err := h.scripts.Run(ctx, jsworker.Request{
-		Owner: key.Member, Sharer: key.Owner, Code: in.Code, Input: in.Input, Time: scriptTimeout,
+		Member: key.Member, Owner: key.Owner, Code: in.Code, Input: in.Input, Time: scriptTimeout,
 	})
 	return tool.Result{Structured: value}, sandboxUnavailable(err)
 }

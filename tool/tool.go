@@ -142,10 +142,10 @@ type Call struct {
 	Secure json.RawMessage            `json:"-"` // secure arguments, not validated; nil if there are none
 }
 
-// Sharer returns for whom a call waits where places are shared fairly: its owner, and the
-// agent or user who calls, as a member of the owner. A call that did not pass a gate has no
-// Owner, so its caller is one.
-func (c Call) Sharer() (owner, member string) {
+// FairKey returns the key of a call where places are shared fairly: its owner, and the agent
+// or user that calls, as a member of the owner. A call that did not pass a gate has no Owner;
+// its caller takes that place.
+func (c Call) FairKey() (owner, member string) {
 	member = cmp.Or(c.By.Key(), c.By.String())
 	return cmp.Or(c.Owner, member), member
 }

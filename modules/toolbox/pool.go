@@ -46,7 +46,7 @@ type callerPool struct {
 
 // forCaller returns the pool for the caller of a call, who shares it fairly with others.
 func (p *pool) forCaller(c tool.Call) callerPool {
-	owner, member := c.Sharer()
+	owner, member := c.FairKey()
 	return callerPool{p, fair.Key{Owner: owner, Member: member}}
 }
 

@@ -48,7 +48,7 @@ func (t *serviceTool) Call(ctx context.Context, c tool.Call) (tool.Result, error
 // send waits for the turn of the caller, sends the request and waits for the response. sent
 // reports whether the service may have received it.
 func (t *serviceTool) send(ctx context.Context, c tool.Call) (text string, sent bool, err error) {
-	owner, member := c.Sharer()
+	owner, member := c.FairKey()
 	release, err := t.module.slots.Acquire(ctx, fair.Key{Owner: owner, Member: member})
 	if err != nil {
 		return "", false, err

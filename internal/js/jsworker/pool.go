@@ -4,9 +4,9 @@
 // A Pool runs scripts that nobody trusts, each in a virtual machine of its own. It starts workers on demand and keeps a few idle:
 //
 //	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(job) })
-//	value, err := pool.Run(ctx, jsworker.Request{Owner: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})
+//	value, err := pool.Run(ctx, jsworker.Request{Member: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})
 //
-// A worker that has run a script of one owner never runs a script of another.
+// A worker that has run a script of one member never runs a script of another.
 //
 // A Host keeps virtual machines that have loaded the same scripts of the operator. They share a few
 // workers, which the VMPool of the host starts and whose memory it bounds:
@@ -45,8 +45,8 @@ type Conn interface {
 
 // Request is one script to run, with the arguments of js.RunScript.
 type Request struct {
-	Owner  string // scripts of one owner may share a worker, and so learn of each other's data
-	Sharer string // for whom the owner acts; sharers get a fair share of the places
+	Owner  string // whom the script runs for, as in a fair.Key: owners get a fair share of the places
+	Member string // one agent or caller of the owner. Its scripts may share a worker, and so learn of each other's data
 	Code   string
 	Input  json.RawMessage
 	Time   time.Duration // the time limit; 0 is js.DefaultTime
@@ -62,10 +62,10 @@ const (
 type Pool struct {
 	start   func() (Conn, error)
 	running *fair.Semaphore // has a unit for each script that may run
-	owners  fair.KeyedMutex // each owner runs one script at a time
+	members fair.KeyedMutex // each member runs one script at a time
 
 	mu       sync.Mutex     // guards the following
-	idle     []*poolWorker  // the least recently used first; a fresh one has no owner
+	idle     []*poolWorker  // the least recently used first; a fresh one has no member
 	starting bool           // a fresh worker is being started
 	closed   bool           // no worker is kept any more
 	starts   sync.WaitGroup // of fresh workers
@@ -79,16 +79,16 @@ func New(start func() (Conn, error)) *Pool {
 // Run runs a script. It returns the errors of js.RunScript and of start. If a script cannot be
 // interrupted, its process is killed.
 //
-// Each owner runs one script at a time. In total, as many scripts run as there are processors,
-// times two, and at least four. They are shared fairly among sharers, and then among the owners
+// Each member runs one script at a time. In total, as many scripts run as there are processors,
+// times two, and at least four. They are shared fairly among owners, and then among the members
 // of each. The time limit does not include the waiting.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
-	unlock, err := p.owners.Lock(ctx, r.Owner)
+	unlock, err := p.members.Lock(ctx, r.Member)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	release, err := p.running.Acquire(ctx, fair.Key{Owner: r.Sharer, Member: r.Owner})
+	release, err := p.running.Acquire(ctx, fair.Key{Owner: r.Owner, Member: r.Member})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
 	if r.Time <= 0 {
 		r.Time = js.DefaultTime
 	}
-	w, err := p.take(r.Owner)
+	w, err := p.take(r.Member)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +109,9 @@ func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
 	return answer.result()
 }
 
-// take returns the owner's idle worker, a fresh one, or starts one.
-func (p *Pool) take(owner string) (*poolWorker, error) {
-	w := p.takeIdle(owner)
+// take returns the member's idle worker, a fresh one, or starts one.
+func (p *Pool) take(member string) (*poolWorker, error) {
+	w := p.takeIdle(member)
 	if w == nil {
 		conn, err := p.start()
 		if err != nil {
@@ -119,16 +119,16 @@ func (p *Pool) take(owner string) (*poolWorker, error) {
 		}
 		w = &poolWorker{worker: newWorker(conn)}
 	}
-	w.owner = owner
+	w.member = member
 	p.startFresh()
 	return w, nil
 }
 
-// takeIdle removes and returns an idle worker that may serve an owner, nil if there is none.
-func (p *Pool) takeIdle(owner string) *poolWorker {
+// takeIdle removes and returns an idle worker that may serve a member, nil if there is none.
+func (p *Pool) takeIdle(member string) *poolWorker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.idle, func(w *poolWorker) bool { return w.owner == owner && !w.fresh() })
+	i := slices.IndexFunc(p.idle, func(w *poolWorker) bool { return w.member == member && !w.fresh() })
 	if i < 0 {
 		i = slices.IndexFunc(p.idle, (*poolWorker).fresh)
 	}
@@ -141,7 +141,7 @@ func (p *Pool) takeIdle(owner string) *poolWorker {
 	return w
 }
 
-// startFresh starts a fresh worker for the next new owner, unless there is one.
+// startFresh starts a fresh worker for the next new member, unless there is one.
 func (p *Pool) startFresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,11 +213,11 @@ func (p *Pool) Close() {
 // poolWorker is a worker of a Pool.
 type poolWorker struct {
 	*worker
-	owner  string
+	member string      // whose scripts it runs
 	expiry *time.Timer // of an idle worker
 }
 
-// fresh reports whether the worker has run no script yet and may serve any owner.
+// fresh reports whether the worker has run no script yet and may serve any member.
 func (w *poolWorker) fresh() bool { return w.count == 0 }
 
 // maxResponse is the maximum size of a response in bytes: a result of MaxResult characters,

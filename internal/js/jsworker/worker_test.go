@@ -56,7 +56,7 @@ func TestPool_Run(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := p.Run(t.Context(), jsworker.Request{Owner: "me", Code: tt.code, Input: json.RawMessage(tt.input), Time: time.Minute})
+			got, err := p.Run(t.Context(), jsworker.Request{Member: "me", Code: tt.code, Input: json.RawMessage(tt.input), Time: time.Minute})
 			if string(got) != tt.want || errcode.CodeOf(err) != tt.err {
 				t.Errorf("got %.100s, %v; want %.100s, %s", got, err, tt.want, tt.err)
 			}
@@ -137,14 +137,14 @@ func newFakePool(t *testing.T, answer func(number int) string) (*jsworker.Pool, 
 	}
 }
 
-func TestPool_OwnersNeverShareWorker(t *testing.T) {
+func TestPool_MembersNeverShareWorker(t *testing.T) {
 	p, scriptsByWorker := newFakePool(t, func(n int) string { return fmt.Sprintf(`{"Number":%d,"Value":1}`, n) })
 	var all sync.WaitGroup
-	for owner := range 8 {
+	for member := range 8 {
 		all.Go(func() {
 			for range 20 {
-				name := fmt.Sprint(owner)
-				if _, err := p.Run(t.Context(), jsworker.Request{Owner: name, Code: name}); err != nil {
+				name := fmt.Sprint(member)
+				if _, err := p.Run(t.Context(), jsworker.Request{Member: name, Code: name}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -165,19 +165,19 @@ func TestPool_OwnersNeverShareWorker(t *testing.T) {
 	}
 }
 
-func TestPool_IsFairToOwners(t *testing.T) {
+func TestPool_IsFairToMembers(t *testing.T) {
 	p := newPool(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var blockers sync.WaitGroup
 	for range 50 {
 		blockers.Go(func() {
-			if _, err := p.Run(ctx, jsworker.Request{Owner: "blocker", Code: "for (;;);", Time: time.Hour}); !errors.Is(err, context.Canceled) {
+			if _, err := p.Run(ctx, jsworker.Request{Member: "blocker", Code: "for (;;);", Time: time.Hour}); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	for range 3 {
-		if got, err := p.Run(t.Context(), jsworker.Request{Owner: "me", Code: "return 1"}); string(got) != "1" {
+		if got, err := p.Run(t.Context(), jsworker.Request{Member: "me", Code: "return 1"}); string(got) != "1" {
 			t.Errorf("got %s, %v", got, err)
 		}
 	}
@@ -185,14 +185,14 @@ func TestPool_IsFairToOwners(t *testing.T) {
 	blockers.Wait()
 }
 
-// Many owners that act for one sharer leave places for another sharer.
-func TestPool_IsFairToSharers(t *testing.T) {
+// Many members of one owner leave places for another owner.
+func TestPool_IsFairToOwners(t *testing.T) {
 	p := newPool(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var blockers sync.WaitGroup
 	for i := range 50 {
 		blockers.Go(func() {
-			r := jsworker.Request{Sharer: "blocker", Owner: fmt.Sprint("blocker ", i), Code: "for (;;);", Time: time.Hour}
+			r := jsworker.Request{Owner: "blocker", Member: fmt.Sprint("blocker ", i), Code: "for (;;);", Time: time.Hour}
 			if _, err := p.Run(ctx, r); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -201,7 +201,7 @@ func TestPool_IsFairToSharers(t *testing.T) {
 	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for range 3 {
-		if got, err := p.Run(waiting, jsworker.Request{Sharer: "me", Owner: "my agent", Code: "return 1"}); string(got) != "1" {
+		if got, err := p.Run(waiting, jsworker.Request{Owner: "me", Member: "my agent", Code: "return 1"}); string(got) != "1" {
 			t.Errorf("got %s, %v", got, err)
 		}
 	}
