@@ -90,8 +90,8 @@ func (m *agentNode) detach() {
 	m.nextSibling, m.prevSibling = nil, nil
 }
 
-// agent returns m as an Agent, without its brief. It must be called with mu held.
-func (o *Org) agent(m *agentNode) Agent {
+// agentOf returns m as an Agent, without its brief. It must be called with mu held.
+func (o *Org) agentOf(m *agentNode) Agent {
 	state, _ := o.stateOf(m)
 	a := Agent{ID: m.id, Role: m.role, Task: m.task, Name: m.name, State: state, CreatedAt: m.created, Root: m.root, Status: Active}
 	if m.parent != nil {
@@ -144,7 +144,7 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m, ok := o.agents[id]; ok {
-		return o.agent(m), nil, nil
+		return o.agentOf(m), nil, nil
 	}
 	p, ok := o.agents[parent]
 	if !ok {
@@ -233,7 +233,7 @@ func (o *Org) AgentByID(id identity.AgentID) (Agent, bool) {
 	if !ok {
 		return Agent{}, false
 	}
-	return o.agent(m), true
+	return o.agentOf(m), true
 }
 
 // IsActive reports whether an agent is not terminated and its task has not ended.
@@ -256,7 +256,7 @@ func (o *Org) ListAgents(task identity.TaskID) []Agent {
 	var list []Agent
 	for _, m := range o.agents {
 		if task == "" || m.task == task {
-			list = append(list, o.agent(m))
+			list = append(list, o.agentOf(m))
 		}
 	}
 	slices.SortFunc(list, func(a, b Agent) int {
@@ -273,7 +273,7 @@ func (o *Org) AgentsOfTasks(tasks map[identity.TaskID]bool) []Agent {
 	var list []Agent
 	for _, m := range o.agents {
 		if tasks[m.task] {
-			list = append(list, o.agent(m))
+			list = append(list, o.agentOf(m))
 		}
 	}
 	return list
@@ -400,7 +400,7 @@ func (o *Org) terminate(agents []*agentNode, call identity.CallID, reason func(*
 func (o *Org) endedRecord(m *agentNode, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) RecordChange {
 	a, ok := stored(m.id)
 	if !ok {
-		a = o.agent(m)
+		a = o.agentOf(m)
 	}
 	state, _ := o.stateOf(m)
 	a.Status, a.State, a.EndedBy, a.Reason = Terminated, state, call, reason

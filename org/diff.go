@@ -76,7 +76,7 @@ func (o *Org) diff(next *Role) PermissionDiff {
 		if id == next.ID {
 			return next, true
 		}
-		return o.role(id)
+		return o.lookupRole(id)
 	})
 }
 
@@ -125,7 +125,7 @@ func (d *differ) changeOf(was, is *toolgroups.View, limits func(roleLookup) []co
 	gains, loses := compare(was, is)
 	c := AccessChange{Gains: gains, Loses: loses}
 	if allowsNetwork(d.now, was) && allowsNetwork(d.next, is) {
-		c.Hosts = newHostRules(limits(d.role), limits(d.find))
+		c.Hosts = newHostRules(limits(d.lookupRole), limits(d.find))
 	}
 	return c
 }
@@ -150,7 +150,7 @@ func (d *differ) addAgents(s *scope) {
 // addRole adds a role.
 func (d *differ) addRole(role *Role) {
 	s := d.previewScope(role.ID, toolgroups.AllGroups())
-	c := d.change(s, s.compile(d.now, d.role))
+	c := d.change(s, s.compile(d.now, d.lookupRole))
 	if c.isEmpty() {
 		return
 	}
@@ -166,7 +166,7 @@ func (d *differ) addCallers(role *Role) {
 		return
 	}
 	s := &scope{role: role.ID}
-	c := d.change(s, s.compile(d.now, d.role))
+	c := d.change(s, s.compile(d.now, d.lookupRole))
 	if c.isEmpty() {
 		return
 	}
@@ -180,7 +180,7 @@ func (d *differ) addCallers(role *Role) {
 // concern: the changed role, and those whose tasks it bounds. They are sorted by name.
 func (d *differ) holdersOf(changed identity.RoleID) (list []*Role) {
 	bounds := func(r *Role) bool {
-		as, given := r.tasksAs(d.role)
+		as, given := r.tasksAs(d.lookupRole)
 		return given && (r.ID == changed || as != nil && d.isBelow(as, changed))
 	}
 	roles := d.sortedRoles()
@@ -198,7 +198,7 @@ func (d *differ) holdersOf(changed identity.RoleID) (list []*Role) {
 // addTasks adds the tasks of callers in a role.
 func (d *differ) addTasks(holder *Role) {
 	limits := func(find roleLookup) []constraint { return callerTaskLimits(find, holder.ID) }
-	c := d.changeOf(d.taskView(d.now, d.role, holder.ID), d.taskView(d.next, d.find, holder.ID), limits)
+	c := d.changeOf(d.taskView(d.now, d.lookupRole, holder.ID), d.taskView(d.next, d.find, holder.ID), limits)
 	if c.isEmpty() {
 		return
 	}
@@ -252,7 +252,7 @@ func (o *Org) isBelow(r *Role, id identity.RoleID) bool {
 func (o *Org) isBelowAny(r *Role, ids map[identity.RoleID]bool) bool {
 	for seen := map[identity.RoleID]bool{}; !ids[r.ID] && !seen[r.ID]; {
 		seen[r.ID] = true
-		creator, ok := o.role(identity.RoleID(r.CreatedByRole))
+		creator, ok := o.lookupRole(identity.RoleID(r.CreatedByRole))
 		if !ok {
 			return false
 		}

@@ -64,7 +64,7 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			if r.Suspended() {
 				return grantor{}, errSuspended("act in", r)
 			}
-			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.role, r), []constraint{r.use("the caller's role " + r.Name)}, within(by))}, nil
+			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.lookupRole, r), []constraint{r.use("the caller's role " + r.Name)}, within(by))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}
@@ -73,7 +73,7 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 
 // grantorOf returns the grantor for an agent.
 func (o *Org) grantorOf(m *agentNode) grantor {
-	g := grantor{name: string(m.id), role: string(m.role), limits: m.scope.grantLimits(o.role)}
+	g := grantor{name: string(m.id), role: string(m.role), limits: m.scope.grantLimits(o.lookupRole)}
 	if m.root {
 		g.name, g.role = CreatorRoot, CreatorRoot
 	}
@@ -153,7 +153,7 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 	if !ok {
 		return toolgroups.GroupSet{}
 	}
-	return o.within(toolgroups.AllGroups(), m.scope.grantLimits(o.role))
+	return o.within(toolgroups.AllGroups(), m.scope.grantLimits(o.lookupRole))
 }
 
 // within returns the groups of a set that all limits cover, and those below its groups to

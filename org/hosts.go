@@ -43,7 +43,7 @@ func (o *Org) principalHostLimits(p identity.Principal) []constraint {
 		return nil
 	case identity.Agent:
 		if m, ok := o.agents[p.Agent]; ok {
-			return m.scope.hostLimits(o.role)
+			return m.scope.hostLimits(o.lookupRole)
 		}
 	case identity.Caller:
 		if m, err := o.grantor(p); err == nil {

@@ -92,7 +92,7 @@ func DenyingLimit(limits []PermissionLimit) *PermissionLimit {
 // called with mu held.
 func (o *Org) limitsOn(s *scope, h *toolgroups.ToolHandle, task *Task) (list []PermissionLimit) {
 	snapshot := o.config.Groups.CurrentSnapshot()
-	use, limits := s.permissions(o.role)
+	use, limits := s.permissions(o.lookupRole)
 	for _, c := range append([]constraint{use}, limits...) {
 		l := c.evaluate(snapshot, h)
 		if c.ofCaller && task.external() {

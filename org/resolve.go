@@ -39,7 +39,7 @@ func (o *Org) RoleView(id identity.RoleID, groups toolgroups.GroupSet) *toolgrou
 func (o *Org) RoleViewOf(p identity.Principal, groups toolgroups.GroupSet) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	view := o.previewScope(p.Role, groups, within(p)...).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view := o.previewScope(p.Role, groups, within(p)...).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)
 	view.SetEpoch(o.epoch)
 	return view
 }
@@ -49,13 +49,13 @@ func (o *Org) RoleViewOf(p identity.Principal, groups toolgroups.GroupSet) *tool
 func (o *Org) RoleHasGroup(id identity.RoleID, group toolgroups.GroupID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	role, ok := o.role(id)
+	role, ok := o.lookupRole(id)
 	if !ok || role.Status != Active {
 		return false
 	}
 	sets := []constraint{role.use("")}
 	if role.Use.IsAll() {
-		sets = append(sets, ceiling(o.role, role)...)
+		sets = append(sets, ceiling(o.lookupRole, role)...)
 	}
 	return !slices.ContainsFunc(sets, func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
 }
@@ -72,7 +72,7 @@ func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state str
 	if state, ok = o.activeCallerState(p); !ok {
 		return new(toolgroups.View), "", false
 	}
-	view = (&scope{role: p.Role, bounds: within(p)}).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view = (&scope{role: p.Role, bounds: within(p)}).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)
 	view.SetEpoch(o.epoch)
 	return view, state, true
 }

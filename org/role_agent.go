@@ -95,7 +95,7 @@ func (o *Org) checkAsks(s TaskSpec) error {
 	if s.Trigger != nil { // the document of the trigger allows it; see checkTrigger
 		return nil
 	}
-	if s.Caller.Kind != identity.Caller || o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.role, s.Caller.Role) {
+	if s.Caller.Kind != identity.Caller || o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.lookupRole, s.Caller.Role) {
 		return nil
 	}
 	own := o.roles[s.Caller.Role]
@@ -163,7 +163,7 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 	}
 	snapshot := o.config.Groups.CurrentSnapshot()
 	view := func(bounds []constraint) *toolgroups.View {
-		return (&scope{role: agent.Role, bounds: bounds, caller: task.CallerRole}).compile(snapshot, o.role)
+		return (&scope{role: agent.Role, bounds: bounds, caller: task.CallerRole}).compile(snapshot, o.lookupRole)
 	}
 	if len(view(task.bounds()).ToolNames()) > 0 {
 		return nil

@@ -71,8 +71,8 @@ func (x *roleIndex) removeName(r *Role) {
 	}
 }
 
-// role returns a role, active or deleted, or that of root.
-func (x *roleIndex) role(id identity.RoleID) (*Role, bool) {
+// lookupRole returns a role, active or deleted, or that of root.
+func (x *roleIndex) lookupRole(id identity.RoleID) (*Role, bool) {
 	if id == RootRole {
 		return x.root, x.root != nil
 	}
@@ -127,7 +127,7 @@ func (o *Org) planConfig(c RoleConfig, next *toolgroups.Snapshot) (*rolePlan, er
 	for i := range plan.edits {
 		e := &plan.edits[i]
 		if e.Change != roleCreated {
-			diff := o.diffViews(e.Role.ID, next, plan.role)
+			diff := o.diffViews(e.Role.ID, next, plan.lookupRole)
 			e.Diff = &diff
 		}
 		if e.Role.ID != RootRole {

@@ -38,7 +38,7 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 	case ModelField:
 		spec.Model = ""
 	case UseField:
-		use := o.defaultUse(ceiling(o.role, old))
+		use := o.defaultUse(ceiling(o.lookupRole, old))
 		spec.Use = &use
 	case GrantField:
 		spec.Grant = nil

@@ -95,7 +95,7 @@ func (o *Org) ToolsOfSpawned(parent identity.AgentID, role identity.RoleID) []st
 		return nil
 	}
 	s := &scope{role: role, parent: p.scope.canonical()}
-	return slices.Sorted(slices.Values(s.compile(o.config.Groups.CurrentSnapshot(), o.role).ToolNames()))
+	return slices.Sorted(slices.Values(s.compile(o.config.Groups.CurrentSnapshot(), o.lookupRole).ToolNames()))
 }
 
 // wordsOf returns the words of a text, in lower case.

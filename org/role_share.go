@@ -30,7 +30,7 @@ type AgentPlace struct {
 func (o *Org) CallShare(role identity.RoleID, at AgentPlace) RoleShare {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	use, limits := o.placeScope(at).permissions(o.role)
+	use, limits := o.placeScope(at).permissions(o.lookupRole)
 	return shareOf(role, append(limits, use))
 }
 
@@ -41,9 +41,9 @@ func (o *Org) GrantShare(role identity.RoleID, at AgentPlace, spawned identity.R
 	defer o.mu.RUnlock()
 	s := o.placeScope(at)
 	if made, ok := o.roles[spawned]; ok && s.root && made.declared() {
-		return shareOf(role, s.taskLimits(o.role))
+		return shareOf(role, s.taskLimits(o.lookupRole))
 	}
-	return shareOf(role, s.grantLimits(o.role))
+	return shareOf(role, s.grantLimits(o.lookupRole))
 }
 
 // TaskShare returns the sets of a role on which it depends now what a task of callers in
@@ -51,7 +51,7 @@ func (o *Org) GrantShare(role identity.RoleID, at AgentPlace, spawned identity.R
 func (o *Org) TaskShare(role, caller identity.RoleID) RoleShare {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return shareOf(role, callerTaskLimits(o.role, caller))
+	return shareOf(role, callerTaskLimits(o.lookupRole, caller))
 }
 
 // placeScope returns a scope that no agent uses. A role below itself adds no limit. It must

@@ -68,10 +68,10 @@ func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
 		return g, err
 	}
 	caller := o.roles[by.Role]
-	if as, given := caller.tasksAs(o.role); given && !as.isActive() {
+	if as, given := caller.tasksAs(o.lookupRole); given && !as.isActive() {
 		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounds its tasks was deleted or suspended")
 	}
-	g.limits = append(callerTaskLimits(o.role, by.Role), within(by)...)
+	g.limits = append(callerTaskLimits(o.lookupRole, by.Role), within(by)...)
 	return g, nil
 }
 
@@ -83,7 +83,7 @@ func (r *Role) isActive() bool { return r != nil && r.Status == Active && !r.Sus
 func (o *Org) MayStartTasks(id identity.RoleID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.role, id)
+	return o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.lookupRole, id)
 }
 
 // TaskRole returns the role in the tasks.as of a role, with a zero Role if that is unknown.
@@ -95,7 +95,7 @@ func (o *Org) TaskRole(id identity.RoleID) (as Role, given bool) {
 	if !ok {
 		return Role{}, false
 	}
-	r, given := role.tasksAs(o.role)
+	r, given := role.tasksAs(o.lookupRole)
 	return deref(r), given
 }
 
@@ -125,7 +125,7 @@ func (o *Org) mayStartTasksAs(snapshot *toolgroups.Snapshot, find roleLookup, p 
 func (o *Org) TaskView(id identity.RoleID) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	view := o.taskView(o.config.Groups.CurrentSnapshot(), o.role, id)
+	view := o.taskView(o.config.Groups.CurrentSnapshot(), o.lookupRole, id)
 	view.SetEpoch(o.epoch)
 	return view
 }

@@ -85,7 +85,7 @@ func (o *Org) RootGrant() toolgroups.BoundSet {
 func (o *Org) grantorFor(p *agentNode, role *Role) grantor {
 	g := o.grantorOf(p)
 	if p.scope.root && !p.scope.orphaned && role.declared() {
-		g.limits = p.scope.taskLimits(o.role)
+		g.limits = p.scope.taskLimits(o.lookupRole)
 	}
 	return g
 }

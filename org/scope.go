@@ -181,8 +181,8 @@ func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgro
 func (o *Org) recompile(list []*scope) {
 	snapshot := o.config.Groups.CurrentSnapshot()
 	for _, s := range list {
-		o.scopes.add(s, o.role)
-		view := s.compile(snapshot, o.role)
+		o.scopes.add(s, o.lookupRole)
+		view := s.compile(snapshot, o.lookupRole)
 		view.SetEpoch(o.epoch)
 		s.PublishView(view)
 	}

@@ -79,7 +79,7 @@ type ToolDiff struct {
 func (o *Org) DiffTools(id identity.RoleID, epoch uint64) (ToolDiff, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	role, ok := o.role(id)
+	role, ok := o.lookupRole(id)
 	if !ok || role.Status != Active {
 		return ToolDiff{}, notFound(errcode.RoleNotFound, "role", string(id))
 	}
@@ -87,7 +87,7 @@ func (o *Org) DiffTools(id identity.RoleID, epoch uint64) (ToolDiff, error) {
 	if epoch > o.epoch {
 		return d, epochError("epoch %d is not reached yet; the current epoch is %d", epoch, o.epoch)
 	}
-	view := o.observedScope(id).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view := o.observedScope(id).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)
 	if epoch == o.epoch {
 		d.Gains, d.Loses = []string{}, []string{}
 		return d, nil
@@ -169,7 +169,7 @@ func (o *Org) observeChange(groups []toolgroups.GroupID, roles map[identity.Role
 // It must be called with mu held.
 func (o *Org) observeRoles(choose func(*Role) bool) {
 	for id := range o.tools.roles {
-		if role, ok := o.role(id); !ok || role.Status != Active {
+		if role, ok := o.lookupRole(id); !ok || role.Status != Active {
 			o.tools.forget(id)
 		}
 	}
@@ -189,7 +189,7 @@ func (o *Org) dependsOn(r *Role, groups []toolgroups.GroupID) bool {
 	if len(groups) == 0 {
 		return false
 	}
-	use, limits := o.observedScope(r.ID).permissions(o.role)
+	use, limits := o.observedScope(r.ID).permissions(o.lookupRole)
 	names := func(c constraint) bool { return slices.ContainsFunc(groups, c.Set.Has) }
 	return use.Set.IsAll() || slices.ContainsFunc(append(limits, use), func(c constraint) bool { return !c.Set.IsAll() && names(c) })
 }
@@ -201,7 +201,7 @@ func (o *Org) observedScope(id identity.RoleID) *scope {
 
 // observe records what a role has now. It must be called with mu held.
 func (o *Org) observe(r *Role) {
-	view := o.observedScope(r.ID).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view := o.observedScope(r.ID).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)
 	isNew := r.Revision == 1 && len(o.tools.observed) > 0 && !o.tools.lost // any other had a history
 	o.tools.record(r.ID, o.epoch, isNew, slices.Sorted(slices.Values(view.ToolNames())))
 }

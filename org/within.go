@@ -60,7 +60,7 @@ func (o *Org) withinCovers(p identity.Principal, group toolgroups.GroupID) bool 
 func (o *Org) CallerMayStartTasks(p identity.Principal) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return p.Kind == identity.Caller && checkWithin(p) == nil && o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.role, p)
+	return p.Kind == identity.Caller && checkWithin(p) == nil && o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.lookupRole, p)
 }
 
 // checkWithin returns an error if the limit of a caller has no groups. Its task could call no
