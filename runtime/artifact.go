@@ -175,7 +175,7 @@ func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 		return "", err
 	}
 	defer hold.end()
-	defer h.rt.acquireLarge(c.By, record.Size)()
+	defer h.rt.acquireLargeCommit(c.By, record.Size)()
 	err = h.rt.change(c.By, func(b *journal.Batch) error {
 		store.references.add(record.Blob)
 		b.Put = put

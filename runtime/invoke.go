@@ -202,7 +202,7 @@ func (rt *Runtime) storeArgs(b *journal.Batch, hash string, args []byte) {
 // if the calls have no effects.
 func (ec *externalCall) record(b *journal.Batch, calls []*gate.Admission) error {
 	if len(b.Put) > 0 || slices.ContainsFunc(calls, hasEffect) {
-		defer ec.rt.acquireLarge(ec.by, putBytes(b))()
+		defer ec.rt.acquireLargeCommit(ec.by, putBytes(b))()
 		_, err := ec.rt.flushAndCommit(b)
 		return err
 	}

@@ -14,11 +14,11 @@ const (
 	maxLargeCommits = 2         // that wait for the disk at once
 )
 
-// acquireLarge waits until a commit on behalf of by may write that many bytes of records.
+// acquireLargeCommit waits until a commit on behalf of by may write that many bytes of records.
 // The places are shared fairly among the owners of calls, so that the results of one owner
 // do not fill the queue of the store. It returns at once for a commit that is not large.
 // The caller must call release after the commit.
-func (rt *Runtime) acquireLarge(by identity.Principal, bytes int) (release func()) {
+func (rt *Runtime) acquireLargeCommit(by identity.Principal, bytes int) (release func()) {
 	if bytes < largeCommit {
 		return func() {}
 	}

@@ -25,7 +25,7 @@ import (
 func (a *actor) systemPrompt(m agentModel, offer gate.ToolList) string {
 	prompt := a.rt.rolePart(a.agent, offer.Names)
 	if m.language {
-		prompt += a.rt.hirePrompt(a.agent, offer.Names)
+		prompt += a.rt.spawnableRolesSection(a.agent, offer.Names)
 	}
 	return prompt + a.rt.roleResultPrompt(a.agent) + constraints(offer)
 }

@@ -102,7 +102,7 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 	if len(b.Events) == 0 {
 		return nil
 	}
-	release := r.a.rt.acquireLarge(identity.ByAgent(r.a.agent.ID), resultBytes(calls))
+	release := r.a.rt.acquireLargeCommit(identity.ByAgent(r.a.agent.ID), resultBytes(calls))
 	err := r.a.commit(b)
 	release()
 	if err != nil {

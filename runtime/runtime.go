@@ -127,7 +127,7 @@ type Runtime struct {
 	buffer      recordBuffer    // events of external calls without effects
 	commits     atomic.Uint64   // number of commits of this process
 
-	largeCommits *fair.Semaphore // see acquireLarge
+	largeCommits *fair.Semaphore // see acquireLargeCommit
 }
 
 // New loads the organization from the store and records the changes of the registry from

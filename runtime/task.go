@@ -54,7 +54,7 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 		return "", err
 	}
 	defer hold.end()
-	defer rt.acquireLarge(spec.Caller, files.bytes)()
+	defer rt.acquireLargeCommit(spec.Caller, files.bytes)()
 	if err := CheckResultSchema(spec.Schema); err != nil {
 		return "", err
 	}
