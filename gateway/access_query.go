@@ -53,7 +53,7 @@ func (a *api) answerQuestion(r *http.Request, q wire.Question) (any, error) {
 	}
 	verdict := query.verdict(q.Tool)
 	if verdict.Code == errcode.UnknownTool {
-		verdict.Reason = withSuggestion(verdict.Reason, q.Tool, v.names())
+		verdict.Reason = withSuggestion(verdict.Reason, q.Tool, v.suggestibleNames())
 	}
 	if q.Why {
 		verdict.Limits = query.limitsOn(q.Tool)
@@ -311,7 +311,7 @@ func (q accessQuery) grantedBy(d gate.Decision) string {
 func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
 	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Tasks: []wire.TasksHolder{}, Epoch: a.org().CurrentEpoch()}
 	if _, ok := a.snapshot().LookupTool(q.Who); !ok {
-		out.Code, out.Reason = errcode.UnknownTool, withSuggestion(gate.Decision{Tool: q.Who}.Reason(), q.Who, v.names())
+		out.Code, out.Reason = errcode.UnknownTool, withSuggestion(gate.Decision{Tool: q.Who}.Reason(), q.Who, v.suggestibleNames())
 		return out
 	}
 	if err := v.checkGroups(q.Groups); err != nil {

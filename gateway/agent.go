@@ -32,7 +32,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paginate(r, list, agentKey, a.agent)
+	return paginate(r, list, agentKey, a.agentOf)
 }
 
 // selectAgents returns the agents of a task with a status, sorted by creation
@@ -63,8 +63,8 @@ func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status org
 // agentKey is the sort key and page cursor of an agent.
 func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)) }
 
-// agent converts an agent's record for the API.
-func (a *api) agent(agent org.Agent) wire.Agent {
+// agentOf converts an agent's record for the API.
+func (a *api) agentOf(agent org.Agent) wire.Agent {
 	return wire.Agent{
 		ID: agent.ID, Name: agent.Name, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
 		Status: a.rt.AgentStatus(agent), State: toolgroups.StateName(agent.State), CreatedAt: agent.CreatedAt, Reason: agent.Reason,
@@ -77,7 +77,7 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	detail := wire.AgentDetail{Agent: a.agent(agent), Brief: agent.Brief, Tools: []string{}}
+	detail := wire.AgentDetail{Agent: a.agentOf(agent), Brief: agent.Brief, Tools: []string{}}
 	for _, d := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).VisibleTools() {
 		detail.Tools = append(detail.Tools, d.Name)
 	}
@@ -289,7 +289,7 @@ func (a *api) abortAgent(r *http.Request) (any, error) {
 	if err := a.rt.AbortTurn(agent.ID); err != nil {
 		return nil, err
 	}
-	return statusAnswer{code: http.StatusAccepted, body: a.agent(agent)}, nil
+	return statusAnswer{code: http.StatusAccepted, body: a.agentOf(agent)}, nil
 }
 
 // terminateAgent terminates an agent and all its descendants, and answers with
@@ -303,7 +303,7 @@ func (a *api) terminateAgent(r *http.Request) (any, error) {
 		return nil, err
 	}
 	agent, err = a.rt.AgentRecord(r.Context(), agent.ID)
-	return a.agent(agent), err
+	return a.agentOf(agent), err
 }
 
 // reasonParam returns the query parameter "reason", or a default.

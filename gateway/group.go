@@ -52,7 +52,7 @@ func (a *api) showTool(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, errcode.New(errcode.UnknownTool, "%s", withSuggestion("there is no tool "+name, name, v.names()))
+		return nil, errcode.New(errcode.UnknownTool, "%s", withSuggestion("there is no tool "+name, name, v.suggestibleNames()))
 	}
 	return t, nil
 }

@@ -103,7 +103,7 @@ func checkToolGated(q wire.RoleRequest, use *toolgroups.GroupSet) error {
 // listRoles lists the active roles, sorted by name and id.
 func (a *api) listRoles(r *http.Request) (any, error) {
 	key := func(role org.Role) string { return role.Name + "\x00" + string(role.ID) }
-	return paginate(r, a.org().ListRoles(), key, a.role)
+	return paginate(r, a.org().ListRoles(), key, a.roleOf)
 }
 
 // showRole answers with one active role and its tools. Its ETag is the revision.
@@ -112,7 +112,7 @@ func (a *api) showRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := a.role(role)
+	out := a.roleOf(role)
 	v := a.visibilityOf(identity.ByCaller("", role.ID), role)
 	for _, h := range v.tools() {
 		out.Tools = append(out.Tools, wire.RoleTool{Name: h.Definition.Name, Group: v.groupOf(h), Effect: h.Definition.Effect.String()})
@@ -194,7 +194,7 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	}
 	diff, err := a.rt.DeleteRole(auth.LocalOperator(), role.ID, dry)
 	role.Status, role.Revision = org.Deleted, role.Revision+1
-	return wire.RoleChange{Role: a.role(role), Diff: diff}, err
+	return wire.RoleChange{Role: a.roleOf(role), Diff: diff}, err
 }
 
 // suspendRole stops the agents and callers of a role. It answers with the record afterwards
@@ -211,7 +211,7 @@ func (a *api) setSuspension(r *http.Request, set func(identity.Principal, identi
 		return nil, err
 	}
 	role, diff, err := set(auth.LocalOperator(), id)
-	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.role(role), Diff: diff}, wire.RevisionTag(role.Revision)}, err
+	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.roleOf(role), Diff: diff}, wire.RevisionTag(role.Revision)}, err
 }
 
 // roleToChange reads dryRun and finds the role in the path.
@@ -225,13 +225,13 @@ func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error)
 
 // writtenRole converts the record of a role that a request has written.
 func (a *api) writtenRole(role org.Role, q wire.RoleRequest) wire.Role {
-	out := a.role(role)
+	out := a.roleOf(role)
 	out.Unchecked = a.uncheckedFields(q)
 	return out
 }
 
-// role converts a role's record for the API.
-func (a *api) role(role org.Role) wire.Role {
+// roleOf converts a role's record for the API.
+func (a *api) roleOf(role org.Role) wire.Role {
 	out := wire.Role{Role: role}
 	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
 	for _, id := range append(role.Use.GroupIDs(), role.Grant.GroupIDs()...) {

@@ -47,10 +47,10 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	}
 	page := wire.Page[wire.Task]{Items: []wire.Task{}, Next: next}
 	for _, t := range list {
-		item := a.taskOf(a.storedTask(r.Context(), t), auth.SenderOf(r))
+		item := a.taskOf(a.recordedTask(r.Context(), t), auth.SenderOf(r))
 		item.Text, item.Input, item.Result = textutil.Truncate(item.Text, maxListedText), nil, nil
 		for _, agent := range agents[t.ID] {
-			item.Agents = append(item.Agents, a.agent(agent))
+			item.Agents = append(item.Agents, a.agentOf(agent))
 		}
 		page.Items = append(page.Items, item)
 	}
@@ -121,8 +121,8 @@ func (f taskFilter) selects(t *org.Task, rt *runtime.Runtime) bool {
 	return f.status == "" || f.status == rt.TaskStatus(*t)
 }
 
-// storedTask returns the record of a task, or what is in memory if it cannot be read.
-func (a *api) storedTask(ctx context.Context, t org.Task) org.Task {
+// recordedTask returns the record of a task, or what is in memory if it cannot be read.
+func (a *api) recordedTask(ctx context.Context, t org.Task) org.Task {
 	stored, err := a.rt.TaskRecord(ctx, t.ID)
 	if err != nil {
 		a.log.Error("task record unreadable; showing it without text", "task", t.ID, "error", err)
@@ -144,8 +144,8 @@ func (a *api) showTask(r *http.Request) (any, error) {
 	return a.taskReport(r, t.ID)
 }
 
-// taskDetail returns a task with its result and its usage.
-func (a *api) taskDetail(r *http.Request, id identity.TaskID) (wire.Task, error) {
+// taskSummary returns a task with its result and its usage.
+func (a *api) taskSummary(r *http.Request, id identity.TaskID) (wire.Task, error) {
 	t, err := a.rt.TaskRecord(r.Context(), id)
 	if err != nil {
 		return wire.Task{}, err
@@ -177,7 +177,7 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 		out.ByModel = append(out.ByModel, wire.ModelUsage{Model: m.Name, Usage: m.Usage})
 	}
 	for _, agent := range agents[t.ID] {
-		item, one := a.agent(agent), tally.Agents[agent.ID]
+		item, one := a.agentOf(agent), tally.Agents[agent.ID]
 		item.Calls, item.Usage = wire.CallCounts{Total: one.Calls, Denied: one.Denied}, one.Usage
 		out.Agents = append(out.Agents, item)
 	}
@@ -232,7 +232,7 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.taskDetail(r, t.ID)
+	return a.taskSummary(r, t.ID)
 }
 
 // taskOf converts a task's record for its reader. A caller is not told of the role in its

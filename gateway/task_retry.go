@@ -41,6 +41,6 @@ func (a *api) retryTask(r *http.Request) (any, error) {
 	if err := a.rt.RetryTask(r.Context(), task.ID, sender, more); err != nil {
 		return nil, err
 	}
-	out, err := a.taskDetail(r, task.ID)
+	out, err := a.taskSummary(r, task.ID)
 	return statusAnswer{code: http.StatusAccepted, body: out}, err
 }

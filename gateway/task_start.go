@@ -51,7 +51,7 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	task, err := a.taskDetail(r, id)
+	task, err := a.taskSummary(r, id)
 	return statusAnswer{code: http.StatusAccepted, body: task}, err
 }
 

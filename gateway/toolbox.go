@@ -19,7 +19,7 @@ func newToolboxAPI(config Config, limiter *mcpserver.ConcurrencyLimiter) (*toolb
 // for a role that the operator names. Errors have Toolbox's form, except for
 // authentication errors.
 func (a *api) toolboxRoutes() (list []route) {
-	for _, at := range rolePaths {
+	for _, at := range rolePrefixes {
 		list = append(list,
 			route{
 				method: "GET", path: at.path + "/api/toolset", id: "listToolset" + at.suffix, summary: "Describe the tools of the role",
@@ -43,9 +43,9 @@ func (a *api) toolboxRoutes() (list []route) {
 	return list
 }
 
-// rolePaths are the paths before those of MCP Toolbox and of the Model Context Protocol: for
+// rolePrefixes are the paths before those of MCP Toolbox and of the Model Context Protocol: for
 // the sender's own role, and for a role that the operator names.
-var rolePaths = []struct{ path, suffix string }{{"", ""}, {"/roles/{role}", "OfRole"}}
+var rolePrefixes = []struct{ path, suffix string }{{"", ""}, {"/roles/{role}", "OfRole"}}
 
 // handlerEndpoint returns an endpoint for a handler that answers its errors
 // itself.

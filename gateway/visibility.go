@@ -1,13 +1,17 @@
 package gateway
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -164,4 +168,42 @@ func (v visibility) show(h *toolgroups.ToolHandle) wire.Tool {
 		out.Owner = v.snapshot.GroupOwner(out.Group)
 	}
 	return out
+}
+
+// maxKnownStates limits the states that an error lists.
+const maxKnownStates = 20
+
+// checkState returns the error for a workflow state that no visible tool names, neither as
+// one in which it is offered nor as the one that it leads to. "" is no state.
+func (v visibility) checkState(state string) error {
+	known := map[string]bool{toolgroups.Undefined: true}
+	for _, h := range v.tools() {
+		for _, name := range append(slices.Clone(h.Definition.States), h.Definition.State) {
+			known[name] = name != "" && name != "*"
+		}
+	}
+	if state == "" || known[state] {
+		return nil
+	}
+	maps.DeleteFunc(known, func(_ string, names bool) bool { return !names })
+	list := slices.Sorted(maps.Keys(known))
+	text := withSuggestion(fmt.Sprintf("no tool names the workflow state %q", state), state, list)
+	if more := len(list) - maxKnownStates; more > 0 {
+		list = append(list[:maxKnownStates], fmt.Sprintf("%d more", more))
+	}
+	return errcode.New(errcode.InvalidArguments, "%s", textutil.AddHint(text, "known: "+strings.Join(list, ", "))).With("field", "state")
+}
+
+// checkGroups returns the error for the first of the groups that does not exist. A nil set
+// has none.
+func (v visibility) checkGroups(set *toolgroups.GroupSet) error {
+	if set == nil || set.IsAll() {
+		return nil
+	}
+	for _, id := range set.GroupIDs() {
+		if _, ok := v.group(id); !ok && v.snapshot.KnownOwner(id) == "" {
+			return v.groupNotFound(string(id))
+		}
+	}
+	return nil
 }

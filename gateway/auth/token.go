@@ -71,7 +71,7 @@ type storedToken struct {
 // TokenStoreConfig that is missing.
 func NewTokenStore(config TokenStoreConfig) (*TokenStore, error) {
 	if config.Role == nil {
-		return nil, errors.New("auth: TokensConfig.Role is missing")
+		return nil, errors.New("auth: TokenStoreConfig.Role is missing")
 	}
 	if config.Now == nil {
 		config.Now = time.Now

@@ -167,8 +167,8 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 	if err := tokens.ReplaceTokens([]auth.Token{other}); err != nil || kindOf("rc_good") != identity.None || kindOf("rc_other") != identity.Operator {
 		t.Errorf("replaced: %v, or the old token is still valid", err)
 	}
-	if _, err := auth.NewTokenStore(auth.TokenStoreConfig{}); err == nil || !strings.Contains(err.Error(), "TokensConfig.Role") {
-		t.Errorf("got %v, want an error that names TokensConfig.Role", err)
+	if _, err := auth.NewTokenStore(auth.TokenStoreConfig{}); err == nil || !strings.Contains(err.Error(), "TokenStoreConfig.Role") {
+		t.Errorf("got %v, want an error that names TokenStoreConfig.Role", err)
 	}
 }
 
