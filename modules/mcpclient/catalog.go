@@ -187,8 +187,8 @@ func (c catalog) resources(r tool.CatalogRequest, result tool.Result) (a tool.Ca
 			continue
 		}
 		a.Resources = append(a.Resources, tool.Resource{
-			URI: c.uriPrefix() + item.URI, Name: oneLine(item.Name, 256), Title: oneLine(item.Title, 256),
-			Description: oneLine(item.Description, 1024), MIMEType: oneLine(item.MIMEType, 128), Size: max(0, item.Size),
+			URI: c.uriPrefix() + item.URI, Name: visibleLine(item.Name, 256), Title: visibleLine(item.Title, 256),
+			Description: visibleLine(item.Description, 1024), MIMEType: visibleLine(item.MIMEType, 128), Size: max(0, item.Size),
 		})
 	}
 	next := pageArgs{Cursor: page.Next}
@@ -259,7 +259,7 @@ func (c catalog) messages(result tool.Result) (a tool.CatalogAnswer, _ error) {
 	if err := json.Unmarshal(result.Structured, &got); err != nil {
 		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the prompt that the MCP server %q returned is not as expected", c.module.config.Name)
 	}
-	a.Description = oneLine(got.Description, 1024)
+	a.Description = visibleLine(got.Description, 1024)
 	data := result.Content
 	for _, m := range got.Messages {
 		if len(data) > 0 && m.Content.Type != tool.TextContent && m.Content.Type == data[0].Type && m.Content.URI == data[0].URI {
@@ -283,7 +283,7 @@ func (c catalog) values(result tool.Result) (a tool.CatalogAnswer, _ error) {
 		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the values that the MCP server %q returned are not as expected", c.module.config.Name)
 	}
 	for _, v := range got.Values {
-		a.Values = append(a.Values, oneLine(v, maxTemplate))
+		a.Values = append(a.Values, visibleLine(v, maxTemplate))
 	}
 	a.Total = max(got.Total, len(got.Values))
 	return a, nil

@@ -208,7 +208,7 @@ func (n *conn) reportProgress(_ context.Context, r *sdk.ProgressNotificationClie
 	fn := n.progress[token]
 	n.mu.Unlock()
 	if fn != nil {
-		fn(tool.Progress{Done: r.Params.Progress, Total: r.Params.Total, Message: oneLine(r.Params.Message, 1024)})
+		fn(tool.Progress{Done: r.Params.Progress, Total: r.Params.Total, Message: visibleLine(r.Params.Message, 1024)})
 	}
 }
 

@@ -42,7 +42,7 @@ func PinOf(prefix string, t *sdk.Tool) (modules.ToolPin, error) {
 	p.Listing = listingOf(t)
 	if t.Annotations != nil {
 		hints := *t.Annotations
-		hints.Title = oneLine(hints.Title, 256)
+		hints.Title = visibleLine(hints.Title, 256)
 		if p.Annotations, err = json.Marshal(hints); err != nil {
 			return modules.ToolPin{}, fmt.Errorf("its annotations: %w", err)
 		}

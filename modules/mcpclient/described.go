@@ -70,7 +70,7 @@ func (n *conn) withDescribed(ctx context.Context, pins []modules.ToolPin, has *s
 			err = fmt.Errorf("the definitions have more than %d MiB", maxDefinitions>>20)
 		}
 		if err != nil {
-			log.Warn("MCP server prompt or template left out", "name", oneLine(p.Tool, 128), "reason", err)
+			log.Warn("MCP server prompt or template left out", "name", visibleLine(p.Tool, 128), "reason", err)
 			return
 		}
 		pins = append(pins, p)
@@ -112,7 +112,7 @@ func withoutRepeated(pins []modules.ToolPin) []modules.ToolPin {
 
 // pinOfPrompt converts a prompt to one that can be accepted and shown.
 func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
-	d := promptDefinition{Name: p.Name, Title: oneLine(p.Title, 256), Description: textutil.RemoveInvisible(p.Description)}
+	d := promptDefinition{Name: p.Name, Title: visibleLine(p.Title, 256), Description: textutil.RemoveInvisible(p.Description)}
 	if len(p.Arguments) > maxArguments {
 		return modules.ToolPin{Tool: kindPrompt + "/" + p.Name}, fmt.Errorf("it has %d arguments, more than %d", len(p.Arguments), maxArguments)
 	}
@@ -129,8 +129,8 @@ func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
 // pinOfTemplate converts a template to one that can be accepted and shown.
 func pinOfTemplate(t *sdk.ResourceTemplate) (modules.ToolPin, error) {
 	d := templateDefinition{
-		URITemplate: t.URITemplate, Name: oneLine(t.Name, 256), Title: oneLine(t.Title, 256),
-		Description: textutil.RemoveInvisible(t.Description), MIMEType: oneLine(t.MIMEType, 128),
+		URITemplate: t.URITemplate, Name: visibleLine(t.Name, 256), Title: visibleLine(t.Title, 256),
+		Description: textutil.RemoveInvisible(t.Description), MIMEType: visibleLine(t.MIMEType, 128),
 	}
 	if len(t.URITemplate) > maxTemplate {
 		return modules.ToolPin{Tool: kindTemplate}, fmt.Errorf("its URI template has %d bytes, more than %d", len(t.URITemplate), maxTemplate)
@@ -145,8 +145,8 @@ func pinOfTemplate(t *sdk.ResourceTemplate) (modules.ToolPin, error) {
 func describedPin(kind, name, description string, definition any, names ...string) (modules.ToolPin, error) {
 	p := modules.ToolPin{Tool: kind + "/" + name, Kind: kind, Description: cmp.Or(description, "A "+kind+" of the server.")}
 	for _, n := range names {
-		if n == "" || len(n) > tool.MaxName || n != oneLine(n, tool.MaxName) {
-			return p, fmt.Errorf("%q is no plain name of at most %d bytes", oneLine(n, 40), tool.MaxName)
+		if n == "" || len(n) > tool.MaxName || n != visibleLine(n, tool.MaxName) {
+			return p, fmt.Errorf("%q is no plain name of at most %d bytes", visibleLine(n, 40), tool.MaxName)
 		}
 	}
 	text, err := json.Marshal(definition)

@@ -72,7 +72,7 @@ func pinsOf(prefix string, tools []*sdk.Tool, log *slog.Logger) ([]modules.ToolP
 			err = fmt.Errorf("the server has %d tools of this name", count[t.Name])
 		}
 		if err != nil {
-			log.Warn("MCP server tool left out", "tool", oneLine(t.Name, 128), "reason", err)
+			log.Warn("MCP server tool left out", "tool", visibleLine(t.Name, 128), "reason", err)
 			continue
 		}
 		if size += len(p.Description) + len(p.Input) + len(p.Annotations) + len(p.Listing.Output) + len(p.Listing.Icons) + len(p.Listing.Meta); size > maxDefinitions {

@@ -24,7 +24,7 @@ func listingOf(t *sdk.Tool) tool.Listing {
 	if l.Title == "" && t.Annotations != nil {
 		l.Title = t.Annotations.Title
 	}
-	l.Title = oneLine(l.Title, maxTitle)
+	l.Title = visibleLine(l.Title, maxTitle)
 	if output, ok := visibleJSON(t.OutputSchema, maxSchema); ok && isObjectSchema(output) {
 		l.Output = output
 	}

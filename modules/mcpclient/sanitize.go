@@ -2,7 +2,7 @@ package mcpclient
 
 import "github.com/rolecall/rolecall/internal/textutil"
 
-// oneLine returns the visible characters of text on one line of at most n bytes.
-func oneLine(text string, n int) string {
+// visibleLine returns the visible characters of text on one line of at most n bytes.
+func visibleLine(text string, n int) string {
 	return textutil.OneLine(textutil.RemoveInvisible(text), n)
 }

@@ -85,7 +85,7 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 // quote returns the beginning of a line that is not a message.
 func quote(line []byte) string {
 	text := textutil.RemoveInvisible(string(line))
-	return oneLine(text[:min(len(text), 400)], 200)
+	return visibleLine(text[:min(len(text), 400)], 200)
 }
 
 // readLine reads the next line that is not empty. The error is io.EOF at the end of the

@@ -150,5 +150,5 @@ func answeredError(err error) error {
 	if !ok || e.Code == codeClientClosing || e.Code == codeServerClosing || e.Code == codeRejected {
 		return nil
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "the server rejected the call: %s", oneLine(e.Message, 4096)).With("serverCode", e.Code)
+	return errcode.New(errcode.ToolExecutionFailed, "the server rejected the call: %s", visibleLine(e.Message, 4096)).With("serverCode", e.Code)
 }
