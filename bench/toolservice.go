@@ -102,7 +102,7 @@ func startToolService() (call func() error, stop func(), err error) {
 		Service:      toolservice.Service{ID: jokeQueues.Service, Request: jokeQueues.Request, MaxConcurrent: 128},
 		Tools:        []toolservice.Tool{{Definition: tool.Definition{Name: "tell-joke"}, Config: json.RawMessage(`{"style": "pun"}`)}},
 		Broker:       func() (broker.Driver, func() error, error) { return d, d.Close, nil },
-		Keys:         func() ([]string, error) { return keys.ListSecrets(keystore.Service, jokeQueues.Service) },
+		Keys:         func() ([]string, error) { return keys.RecentSecrets(keystore.Service, jokeQueues.Service) },
 		Organization: func() string { return must(keys.Organization()) },
 		RoleOf:       func(identity.Principal) string { return "teller" },
 	})

@@ -132,7 +132,7 @@ func (a *App) serviceStates() map[string]bool {
 
 // serviceKeys returns a function that returns the valid keys of a service.
 func (a *App) serviceKeys(service string) func() ([]string, error) {
-	return func() ([]string, error) { return a.keys.ListSecrets(keystore.Service, service) }
+	return func() ([]string, error) { return a.keys.RecentSecrets(keystore.Service, service) }
 }
 
 // organizationID returns the id of the organization in call tokens; "" if the keys cannot be read,

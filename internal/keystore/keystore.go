@@ -103,9 +103,9 @@ type Store struct {
 	now  func() time.Time
 
 	mu      sync.Mutex // guards what follows
-	read    content
+	last    content     // what was read last
 	info    fs.FileInfo // of the file that was read; nil if there is none
-	checked time.Time   // when read was the content of the file
+	checked time.Time   // when last was the content of the file
 }
 
 // Open returns the store of a data directory. It reads nothing yet.
@@ -127,13 +127,13 @@ func (s *Store) load() (content, error) {
 	info, err := os.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.read, s.info, s.checked = content{}, nil, now
-		return s.read, nil
+		s.last, s.info, s.checked = content{}, nil, now
+		return s.last, nil
 	case err != nil:
 		return content{}, fmt.Errorf("read the keys: %w", err)
 	case s.info != nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()):
 		s.checked = now
-		return s.read, nil
+		return s.last, nil
 	case !info.Mode().IsRegular() || info.Size() > maxFile:
 		return content{}, errcode.New(errcode.InvalidConfig, "read the keys: %s is not a file, or larger than %d bytes", s.path, maxFile)
 	}
@@ -148,7 +148,7 @@ func (s *Store) load() (content, error) {
 	if err != nil {
 		return content{}, errcode.Wrap(errcode.InvalidConfig, err, "read the keys: %s is damaged; restore it, or remove it and create new keys", s.path)
 	}
-	s.read, s.info, s.checked = c, info, now
+	s.last, s.info, s.checked = c, info, now
 	return c, nil
 }
 
@@ -156,7 +156,7 @@ func (s *Store) load() (content, error) {
 // mu held.
 func (s *Store) recent() (content, error) {
 	if age := s.now().Sub(s.checked); age >= 0 && age < recheckAfter {
-		return s.read, nil
+		return s.last, nil
 	}
 	return s.load()
 }
@@ -193,9 +193,10 @@ func (s *Store) ValidKeys(use Use, name string) ([]Key, error) {
 	return c.valid(use, name, s.now()), err
 }
 
-// ListSecrets returns the secrets of the keys that are valid now, the newest first. It is for every
-// call: a change by another process takes effect within a second, and the first key at once.
-func (s *Store) ListSecrets(use Use, name string) (secrets []string, err error) {
+// RecentSecrets returns the secrets of the keys that are valid now, the newest first. It reads the
+// file at most once a second, so each call of a tool may ask: a change by another process takes
+// effect within a second, and the first key at once.
+func (s *Store) RecentSecrets(use Use, name string) (secrets []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.recent()
@@ -257,8 +258,9 @@ func (s *Store) RotateKey(use Use, name string, overlap time.Duration) (Key, err
 	})
 }
 
-// add adds a key after check, which gets the valid ones of the same use and name, the oldest first.
-func (s *Store) add(use Use, name string, check func(valid []*Key) error) (Key, error) {
+// add adds a key. Before that it calls prepare with the valid keys of the same use and name, the
+// oldest first. prepare may change them, and rejects the new key by an error.
+func (s *Store) add(use Use, name string, prepare func(valid []*Key) error) (Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	unlock, err := s.lock()
@@ -278,7 +280,7 @@ func (s *Store) add(use Use, name string, check func(valid []*Key) error) (Key, 
 			valid = append(valid, &next.Keys[i])
 		}
 	}
-	if err := check(valid); err != nil {
+	if err := prepare(valid); err != nil {
 		return Key{}, err
 	}
 	k := Key{ID: newID(), Use: use, Name: name, Created: s.now().UTC().Truncate(time.Millisecond), Secret: "rck_" + rand.Text() + rand.Text()}

@@ -165,7 +165,7 @@ func TestListSecrets_FollowsTheFile(t *testing.T) {
 	s, other := keystore.Open(dir), keystore.Open(dir)
 	keystore.SetNow(s, func() time.Time { return now })
 	secrets := func() (list []string) {
-		list, err := s.ListSecrets(keystore.Service, "joke")
+		list, err := s.RecentSecrets(keystore.Service, "joke")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestStore_FileThatIsNone(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, keystore.FileName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keystore.Open(dir).ListSecrets(keystore.Service, "joke"); errcode.CodeOf(err) != errcode.InvalidConfig {
+	if _, err := keystore.Open(dir).RecentSecrets(keystore.Service, "joke"); errcode.CodeOf(err) != errcode.InvalidConfig {
 		t.Errorf("got %v", err)
 	}
 }
