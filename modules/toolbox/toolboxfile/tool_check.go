@@ -45,7 +45,7 @@ func (p *pendingTool) compileSet(services []string) *parameter.Set {
 	if set, ok := p.r.parameterSets[key]; ok {
 		return set
 	}
-	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), UnsupportedEscapes: unsupportedEscapes(p.tool.Type)}
+	o := parameter.Options{Services: services, Backslash: backslashEscapes(p.tool.Type), UnsupportedEscapes: unsupportedEscapes(p.tool.Type)}
 	set, problems := parameter.CompileSet(o, ordinary, p.templateSpecs)
 	for _, problem := range problems {
 		p.LocatePath(problem.Field).AddError(problem.Message, problem.Hint)
@@ -56,10 +56,20 @@ func (p *pendingTool) compileSet(services []string) *parameter.Set {
 	return set
 }
 
+// databaseOf returns the database of a tool type: what is before its first hyphen.
+func databaseOf(toolType string) string {
+	database, _, _ := strings.Cut(toolType, "-")
+	return database
+}
+
+// backslashEscapes reports whether a backslash escapes the next character in the quotes of the
+// database of a tool type.
+func backslashEscapes(toolType string) bool { return databaseOf(toolType) == "mysql" }
+
 // unsupportedEscapes returns the escape styles that the database of a tool type
 // does not support. SQLite supports all of them.
-func unsupportedEscapes(tool string) []string {
-	switch database, _, _ := strings.Cut(tool, "-"); database {
+func unsupportedEscapes(toolType string) []string {
+	switch databaseOf(toolType) {
 	case "postgres":
 		return []string{parameter.EscapeBackticks, parameter.EscapeSquareBrackets}
 	case "mysql":
