@@ -1,24 +1,46 @@
 package property_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// builtinTools are the built-in groups and their tools. They are written out and not
-// read from the code, so that a property fails when the code loses one.
-var builtinTools = []struct {
+// builtinTools are the built-in groups and their tools, as docs/tools.md records them. They are
+// not read from the code, so that a property fails when the code loses one.
+var builtinTools = recordedTools(filepath.Join("..", "docs", "tools.md"))
+
+// recordedGroup is a row of the table of groups in docs/tools.md.
+type recordedGroup struct {
 	group toolgroups.GroupID
 	tools []string
-}{
-	{"org_management", []string{"find_role_by_name", "create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message"}},
-	{"artifact", []string{"put_artifact", "get_artifact"}},
-	{"workspace", []string{"read_file", "write_file", "list_files", "get_workspace_info"}},
-	{"command", []string{"run_command", "run_javascript"}},
-	{"network", []string{"http_request"}},
-	{"context", []string{"compress_context", "get_context_status"}},
-	{"console", []string{"console_print"}},
+}
+
+// recordedTools reads the table of groups. The rows look like this:
+//
+//	| `console` | Print to the operator's console | [`console_print`](#console_print) |
+func recordedTools(path string) (list []recordedGroup) {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| [^|]+ \\| ((?:\\[`\\w+`\\]\\(#\\w+\\) ?)+)\\|$").FindAllSubmatch(page, -1)
+	name := regexp.MustCompile("`(\\w+)`")
+	for _, row := range rows {
+		g := recordedGroup{group: toolgroups.GroupID(row[1])}
+		for _, tool := range name.FindAllSubmatch(row[2], -1) {
+			g.tools = append(g.tools, string(tool[1]))
+		}
+		list = append(list, g)
+	}
+	if len(list) == 0 {
+		panic(fmt.Sprintf("%s has no table of groups and their tools", path))
+	}
+	return list
 }
 
 // builtinSpecs stand for the built-in groups; their tools only count their runs.
