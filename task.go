@@ -72,9 +72,9 @@ type ResumeSpec struct {
 	Task TaskID
 }
 
-// Resume goes on with a task of Begin that an earlier process has left unfinished. A call
-// without an outcome is not made again: it has failed. Errors: those of
-// runtime.Runtime.ResumeDriver.
+// Resume continues a task of Begin that an earlier process has left unfinished. A call that was
+// running when that process ended is not repeated; it is recorded as interrupted. Errors: those
+// of runtime.Runtime.ResumeDriver.
 func (o *Organization) Resume(ctx context.Context, s ResumeSpec) (*Task, error) {
 	driver, err := o.rt.ResumeDriver(ctx, s.As, s.Task)
 	if err != nil {
@@ -89,7 +89,8 @@ func (t *Task) ID() TaskID { return t.driver.TaskID() }
 // AgentID returns the id of the agent that the program is.
 func (t *Task) AgentID() AgentID { return t.driver.AgentID() }
 
-// call makes one call and decodes its result.
+// call calls a built-in tool as the agent that the program is. The call passes the gate. args and
+// result are as for encoding/json; a nil result is not decoded.
 func (t *Task) call(ctx context.Context, name string, args, result any) error {
 	text, err := json.Marshal(args)
 	if err != nil {
@@ -218,8 +219,8 @@ func (t *Task) Events(ctx context.Context, after uint64) iter.Seq2[Event, error]
 	return t.org.rt.WatchTask(ctx, t.ID(), after)
 }
 
-// Wait waits until the task has ended or is paused. It returns nil if the task is done with a
-// complete result, else an error with the code of its failure.
+// Wait waits until the task has ended or is paused. It returns nil if the task has succeeded with
+// a complete result, else an error whose errcode.Code says why it has not.
 func (t *Task) Wait(ctx context.Context) error {
 	task, err := t.org.rt.WaitTask(ctx, t.ID())
 	if err != nil {
@@ -228,8 +229,8 @@ func (t *Task) Wait(ctx context.Context) error {
 	return outcomeError(task)
 }
 
-// End ends the task with a result, which marshals to JSON. Agents that are still at work
-// are terminated.
+// End ends the task successfully. result becomes its result, as encoding/json writes it. Agents of
+// the task that are still at work are terminated.
 func (t *Task) End(ctx context.Context, result any) error {
 	text, err := json.Marshal(result)
 	if err != nil {
@@ -238,5 +239,6 @@ func (t *Task) End(ctx context.Context, result any) error {
 	return t.driver.End(ctx, text)
 }
 
-// Close cancels the task unless it has ended. It may be called more than once.
+// Close cancels the task unless End or something else has ended it. It may be called more than
+// once.
 func (t *Task) Close() error { return t.driver.Close() }

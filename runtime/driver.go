@@ -59,8 +59,8 @@ func (rt *Runtime) DriveTask(ctx context.Context, spec org.TaskSpec) (*Driver, e
 	return d, nil
 }
 
-// ResumeDriver goes on with a driven task after a restart. A call without an outcome becomes
-// one that was interrupted: it is not made again. by is the operator or the caller that
+// ResumeDriver continues a driven task after a restart. A call that was running when the process
+// ended is not repeated; it is recorded as interrupted. by is the operator or the caller that
 // started the task.
 //
 // Errors: TaskNotFound, also for a task of another caller, and Conflict if the task has

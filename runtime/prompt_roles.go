@@ -10,19 +10,22 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Limits of the list of roles in a prompt. A role without room is counted only.
+// Limits of the list of roles in a prompt. The prompt says how many further roles there are.
 const (
 	maxListedRoles = 50
 	maxRolesText   = 12_000 // bytes of all lines
 )
 
-// spawnableRolesSection returns the prompt section with the declared roles that the first agent of a task
-// may hire, one per line with its description and its tools. It returns "" for other agents,
-// and if there are none. Roles that agents of the task create are not listed: the section stays
-// the same during the task, and the agent that creates one reads its id.
+// spawnableRolesSection returns the section of the prompt that lists the declared roles of which
+// the first agent of a task may spawn agents: one a line, with its description and its tools. It
+// returns "" for other agents, for one that does not have spawn_agent_with_task among its tools,
+// and if there are no such roles.
 //
-// Names and descriptions are texts of others. They are quoted as JSON strings, which no
-// text can leave, and the section says that they are data.
+// Roles that agents create during the task are not listed, so that the section stays the same and
+// the provider's cache of the prompt stays valid. An agent knows the roles that it creates.
+//
+// Names and descriptions are written by others, and may contain instructions. They are quoted as
+// JSON strings, so that they cannot end the quotation, and the section says that they are data.
 func (rt *Runtime) spawnableRolesSection(a org.Agent, tools []string) string {
 	if a.Parent != "" || !slices.Contains(tools, "spawn_agent_with_task") {
 		return ""

@@ -111,8 +111,8 @@ type Definition struct {
 	State       string          `json:"state,omitempty"`            // the workflow state after a success; "" keeps the state
 	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
 	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none
-	Asks        Asks            `json:"-"`                          // what the tool may ask during a call (Ask)
-	Listing     Listing         `json:"-"`                          // what clients of MCP are told besides
+	Asks        Asks            `json:"-"`                          // what the tool may ask the caller during a call (Ask)
+	Listing     Listing         `json:"-"`                          // further fields of the tool in the listing of the MCP server
 	Declared    Declared        `json:"-"`                          // set for tools that a configuration declares
 	Catalog     Catalog         `json:"-"`                          // set for tools that list or read resources
 }
@@ -132,9 +132,9 @@ type Call struct {
 	Args json.RawMessage // a JSON object that the gate has validated against the input schema
 	By   identity.Principal
 
-	// Owner is whom the call is made for: a text that identifies the external caller, or
-	// the task if the operator started it. What calls wait for is shared among owners.
-	// The gate sets it.
+	// Owner is a text that identifies on whose behalf the call is made: the caller itself; for
+	// an agent the external caller that started its task, or the task if the operator did.
+	// Places for which calls wait are shared fairly among owners. The gate sets it.
 	Owner string `json:"-"`
 
 	// What the gate took from the caller's Credentials, for a tool with an Auth.
@@ -158,19 +158,22 @@ type Result struct {
 	Content    []Content       `json:"content,omitempty"` // texts, pictures, sounds and resources
 	IsError    bool            `json:"isError,omitempty"`
 
-	// Absent says what was not found, and what there is. A language model reads it in place
-	// of the result, which is null then.
+	// Absent is set if the call looked for something that does not exist; the JSON of the
+	// result is null then. It says what is missing and what exists instead. Language models
+	// read it in place of null; other callers get null.
 	Absent string `json:"-"`
 
-	// Cause is the error behind a Failure with the code internal, whose text peers do not
-	// see. The gate logs it.
+	// Cause is the error of which a Failure with the code internal was made. The Failure does
+	// not contain its text, because callers must not read it. The gate logs it.
 	Cause error `json:"-"`
 }
 
-// JSON returns the result as one JSON document: Structured, or Text as a string. A result with
-// Content is {"content": [...], "structuredContent": ...}, in which Text is the first content;
-// a Failure has the field content. The document has descriptions of contents in place of their
-// Data.
+// JSON returns the result as one JSON document:
+//
+//   - With Content it is {"content": [...], "structuredContent": ...}. Text is the first content.
+//     Bytes (Content.Data) are left out; a description says what they are.
+//   - A Failure with Content is its Structured with the field content added.
+//   - Otherwise it is Structured, or Text as a JSON string if Structured is empty.
 func (r Result) JSON() json.RawMessage {
 	if len(r.Content) > 0 {
 		return r.contentJSON()

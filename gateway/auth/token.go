@@ -25,18 +25,18 @@ const MaxTokens = 1000
 type Token struct {
 	Name     string            // the holder's user name, for records
 	Digest   [sha256.Size]byte // SHA-256 of the token's bytes
-	Scope    Scope             // ScopeNone is rejected
-	Role     identity.RoleID   // of ScopeRole only: the id; a name could pass to another role
-	Audience string            // URL; the token is valid for it and paths below it; "" allows every resource
-	Expires  time.Time         // the token is valid before it; zero never expires
+	Scope    Scope             // what the holder may do; ReplaceTokens rejects ScopeNone
+	Role     identity.RoleID   // the holder's role with ScopeRole, else "". It is an id, because another role may get the name later
+	Audience string            // the URL for which the token is valid, with all paths below it; "" is every URL
+	Expires  time.Time         // from then on the token is not valid; zero never expires
 }
 
 // TokenStoreConfig configures a TokenStore. Role is required.
 type TokenStoreConfig struct {
-	Role func(id identity.RoleID) (org.Role, bool) // returns a role; asked with each request
+	Role func(id identity.RoleID) (org.Role, bool) // looks up a role; called with each request of a caller
 	Now  func() time.Time                          // nil is time.Now
 
-	// TrustedProxies lists the proxies that say for whom they send; nil for none.
+	// TrustedProxies lists the proxies whose headers name the address of the client. Nil lists none.
 	TrustedProxies func() []netip.Prefix
 }
 
@@ -45,7 +45,7 @@ type TokenStoreConfig struct {
 //  1. the token in an Authorization header (RFC 6750): first among its own tokens, then as
 //     a token of an issuer,
 //  2. the mark of TrustLocalOwner, which authenticates the operator,
-//  3. the cookie of a session, which is worth what the token is worth that it was made of,
+//  3. the cookie of a session, which authenticates the holder of the token that began the session,
 //  4. the cookie that was issued for the startup token.
 //
 // A request with an invalid token is rejected, even if it is marked or has a
@@ -86,7 +86,7 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 		return fmt.Errorf("auth: %d tokens, at most %d are allowed", len(list), MaxTokens)
 	}
 	grants := make([]storedToken, len(list))
-	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{{}: true} // reserves the zero digest
+	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{{}: true} // seen before; the zero digest is never valid
 	for i, token := range list {
 		audience, err := parseAudience(token.Audience)
 		switch {
@@ -140,7 +140,8 @@ func (t *TokenStore) expired(token Token) bool {
 	return !token.Expires.IsZero() && !t.clock.Now().Before(token.Expires)
 }
 
-// holder returns the principal of the token's holder, the zero Principal for ScopeNone.
+// holder returns the principal of the token's holder. It is the zero Principal, which may do
+// nothing, for ScopeNone.
 func (t Token) holder() identity.Principal {
 	switch user := identity.UserName(t.Name); t.Scope {
 	case ScopeOperator:
@@ -153,9 +154,9 @@ func (t Token) holder() identity.Principal {
 	return identity.Principal{}
 }
 
-// Authenticate is an Authenticator. All invalid tokens are
-// rejected with the same message; the cause is only logged. The sender has the limit of the
-// network that the request comes from (ReplaceNetworks).
+// Authenticate is an Authenticator. All invalid tokens are rejected with the same message; the
+// cause is only logged. The permissions of the sender are limited to those of the network that
+// the request comes from (ReplaceNetworks).
 func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	p, err := t.identify(r)
 	if err != nil {
@@ -164,7 +165,7 @@ func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	return t.LimitSender(r, p)
 }
 
-// identify returns the sender of a request, wherever it comes from.
+// identify returns the sender of a request without the limit of its network.
 func (t *TokenStore) identify(r *http.Request) (identity.Principal, error) {
 	token, present, err := parseBearer(r.Header)
 	switch {
@@ -204,7 +205,7 @@ func (t *TokenStore) byOwn(r *http.Request, digest [sha256.Size]byte) (p identit
 	return p, known, err
 }
 
-// withActiveRole rejects a caller whose role is not active.
+// withActiveRole returns p and err as they are, but an error for a caller whose role is not active.
 func (t *TokenStore) withActiveRole(p identity.Principal, err error) (identity.Principal, error) {
 	if err != nil || p.Kind != identity.Caller {
 		return p, err

@@ -32,8 +32,8 @@ type Provider struct {
 	FindWindow func(context.Context, provider.Config) provider.ServerWindow
 }
 
-// ListProviders returns all providers in the order in which errors list them. It is the
-// only list of them.
+// ListProviders returns all providers in the order in which errors list them. The program has
+// no other list of them.
 func ListProviders() []Provider {
 	return []Provider{
 		{"openai", "OPENAI_API_KEY", openai.Limits(), openai.New, openai.FindWindow},

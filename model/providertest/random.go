@@ -6,6 +6,7 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/catalog"
 )
 
 // randomRun builds a conversation from a list of random choices.
@@ -40,8 +41,14 @@ func (r *randomRun) request() model.Request {
 	return q
 }
 
-// providers are values of Answer.Provider.
-var providers = []string{"", "anthropic", "gemini", "openai", "openai-responses", "bedrock"}
+// providers are values of Answer.Provider: none, and the type of each provider.
+var providers = func() []string {
+	list := []string{""}
+	for _, p := range catalog.ListProviders() {
+		list = append(list, p.Type)
+	}
+	return list
+}()
 
 // step adds a message, or an answer with the results of its calls.
 func (r *randomRun) step(q *model.Request) {
