@@ -3,10 +3,12 @@
 //
 // A driver moves messages and nothing else. Package toolservice matches responses to requests,
 // joins pieces, bounds sizes and decides what a lost connection means, once for all brokers.
+// A SessionLink opens a session again that was lost, for brokers whose clients do not.
 // Package brokertest has the tests that every driver passes.
 package broker
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -111,6 +113,18 @@ type Config struct {
 
 	// Accounts are the services that may connect to an embedded broker.
 	Accounts Accounts
+}
+
+// ReadSettings decodes c.Settings into the struct that settings points to. Without Settings it
+// changes nothing. The error of encoding/json is that of a wrong type or an unknown field; the
+// Check of a kind says what to write instead.
+func (c Config) ReadSettings(settings any) error {
+	if len(c.Settings) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(c.Settings))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(settings)
 }
 
 // ReadTLS reads the files of c.TLS, for a connection to a broker. Errors: InvalidConfig.

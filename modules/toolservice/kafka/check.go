@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"net"
 	"strings"
 
@@ -25,17 +24,6 @@ const (
 	tlsScheme   = "kafkas://"
 )
 
-// readSettings reads the settings of a configuration.
-func readSettings(c broker.Config) (s settings, err error) {
-	if len(c.Settings) == 0 {
-		return s, nil
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(c.Settings)))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(&s)
-	return s, err
-}
-
 // mechanism returns how the client signs in; nil without a user.
 func (s settings) mechanism(c broker.Config) sasl.Mechanism {
 	switch {
@@ -54,9 +42,9 @@ func check(c broker.Config) error {
 	wrong := func(text string) error {
 		return errcode.New(errcode.InvalidConfig, "broker %s: %s", c.Name, text)
 	}
-	s, err := readSettings(c)
+	var s settings
 	switch {
-	case err != nil:
+	case c.ReadSettings(&s) != nil:
 		return wrong("settings: write an object with mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
 	case s.Mechanism != "" && s.Mechanism != "PLAIN" && s.Mechanism != "SCRAM-SHA-256" && s.Mechanism != "SCRAM-SHA-512":
 		return wrong("settings: the mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,11 +37,7 @@ type driver struct {
 	seeds     []string
 	tls       *tls.Config    // nil for kafka
 	mechanism sasl.Mechanism // nil without a user
-	ctx       context.Context
-	cancel    context.CancelFunc
-
-	mu    sync.Mutex     // guards Add of links
-	links sync.WaitGroup // one for each link that has not ended
+	links     *broker.LinkGroup
 }
 
 // Connect returns the driver of a configuration; it is the Connect of Kind. It does not wait
@@ -54,9 +49,9 @@ func Connect(c broker.Config) (broker.Driver, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s, _ := readSettings(c) // check has read them
-	d := &driver{config: c, seeds: seeds(c.URL), mechanism: s.mechanism(c)}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
+	var s settings
+	_ = c.ReadSettings(&s) // check has read them
+	d := &driver{config: c, seeds: seeds(c.URL), mechanism: s.mechanism(c), links: broker.NewLinkGroup()}
 	var err error
 	d.tls, err = readTLS(c)
 	return d, err
@@ -78,10 +73,7 @@ func (d *driver) MaxBytes() int { return maxBody }
 
 // Close implements broker.Driver. It waits until the links have ended.
 func (d *driver) Close() error {
-	d.mu.Lock()
-	d.cancel()
-	d.mu.Unlock()
-	d.links.Wait()
+	d.links.Close()
 	return nil
 }
 
@@ -99,28 +91,17 @@ type link struct {
 // Open implements broker.Driver.
 func (d *driver) Open(ctx context.Context, q broker.Queues, receive func(broker.Delivery)) (broker.Link, error) {
 	l := &link{driver: d, request: q.Request.Subject(), receive: receive}
-	if err := d.start(l); err != nil {
+	var err error
+	if l.ctx, l.cancel, err = d.links.Add(); err != nil {
 		return nil, err
 	}
-	err := l.connect(ctx, q.Response.Subject())
+	err = l.connect(ctx, q.Response.Subject())
 	if err != nil {
 		l.end()
 		return nil, fmt.Errorf("%w: %s: %w", broker.ErrUnavailable, d.config.Name, err)
 	}
 	go l.poll()
 	return l, nil
-}
-
-// start counts a link and makes its context, unless the driver is closed.
-func (d *driver) start(l *link) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ctx.Err() != nil {
-		return broker.ErrUnavailable
-	}
-	d.links.Add(1)
-	l.ctx, l.cancel = context.WithCancel(d.ctx)
-	return nil
 }
 
 // end ends the client of a link.

@@ -2,7 +2,6 @@ package pulsar
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"net"
 	"strings"
 
@@ -23,25 +22,14 @@ const (
 	tlsScheme   = "pulsar+ssl://"
 )
 
-// readSettings reads the settings of a configuration.
-func readSettings(c broker.Config) (s settings, err error) {
-	if len(c.Settings) == 0 {
-		return s, nil
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(c.Settings)))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(&s)
-	return s, err
-}
-
 // check reports what is wrong with a configuration; it is the Check of Kind.
 func check(c broker.Config) error {
 	wrong := func(text string) error {
 		return errcode.New(errcode.InvalidConfig, "broker %s: %s", c.Name, text)
 	}
-	_, err := readSettings(c)
+	var s settings
 	switch {
-	case err != nil:
+	case c.ReadSettings(&s) != nil:
 		return wrong("settings: write an object with listener, the name of a listener of the broker")
 	case c.Listen != "":
 		return wrong("listen: a broker of type pulsar is never embedded")

@@ -14,7 +14,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -34,11 +33,7 @@ type driver struct {
 	listener string
 	tls      *tls.Config // nil for pulsar://
 	sign     pulsar.Authentication
-	ctx      context.Context
-	cancel   context.CancelFunc
-
-	mu    sync.Mutex     // guards Add of links
-	links sync.WaitGroup // one for each link that has not ended
+	links    *broker.LinkGroup
 }
 
 // Connect returns the driver of a configuration; it is the Connect of Kind. It does not wait
@@ -50,8 +45,9 @@ func Connect(c broker.Config) (broker.Driver, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s, _ := readSettings(c) // check has read them
-	d := &driver{config: c, listener: s.Listener}
+	var s settings
+	_ = c.ReadSettings(&s) // check has read them
+	d := &driver{config: c, listener: s.Listener, links: broker.NewLinkGroup()}
 	var err error
 	if d.tls, err = readTLS(c); err != nil {
 		return nil, err
@@ -59,7 +55,6 @@ func Connect(c broker.Config) (broker.Driver, error) {
 	if d.sign, err = authentication(c, d.tls); err != nil {
 		return nil, err
 	}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d, nil
 }
 
@@ -73,8 +68,6 @@ const (
 	requestTimeout = 5 * time.Second // of a command, such as subscribing
 	keepAlive      = 5 * time.Second // a broker that is silent twice as long is lost
 	maxChunked     = 1               // responses in parts that are joined at a time
-	firstDelay     = 100 * time.Millisecond
-	longestDelay   = 5 * time.Second
 )
 
 // MaxBytes implements broker.Driver.
@@ -82,10 +75,7 @@ func (d *driver) MaxBytes() int { return maxBody }
 
 // Close implements broker.Driver. It waits until the links have ended.
 func (d *driver) Close() error {
-	d.mu.Lock()
-	d.cancel()
-	d.mu.Unlock()
-	d.links.Wait()
+	d.links.Close()
 	return nil
 }
 

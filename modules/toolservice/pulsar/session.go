@@ -64,8 +64,8 @@ func (s *session) open(q broker.Queues) (err error) {
 	return nil
 }
 
-// serve passes on responses until the connection is lost or ctx ends. Then it closes the session.
-func (s *session) serve(ctx context.Context, receive func(broker.Delivery)) {
+// Serve implements broker.Session. It passes on responses until the connection is lost or ctx ends.
+func (s *session) Serve(ctx context.Context, receive func(broker.Delivery)) {
 	defer s.close()
 	for {
 		select {

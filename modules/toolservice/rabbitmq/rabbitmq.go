@@ -34,9 +34,7 @@ func Kind() broker.Kind { return broker.Kind{Name: "rabbitmq", Check: check, Con
 type driver struct {
 	config broker.Config
 	tls    *tls.Config // nil for amqp
-	ctx    context.Context
-	cancel context.CancelFunc
-	links  sync.WaitGroup // one for each link that has not ended
+	links  *broker.LinkGroup
 
 	dialing chan struct{} // has one place: the right to dial
 	delays  backoff.Backoff
@@ -62,18 +60,14 @@ func Connect(c broker.Config) (broker.Driver, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &driver{config: c, dialing: make(chan struct{}, 1), delays: backoff.Backoff{Initial: firstDelay, Max: longestDelay, Jitter: true}}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d := &driver{
+		config: c, links: broker.NewLinkGroup(), dialing: make(chan struct{}, 1),
+		delays: backoff.Backoff{Initial: broker.FirstDelay, Max: broker.LongestDelay, Jitter: true},
+	}
 	var err error
 	d.tls, err = readTLS(c)
 	return d, err
 }
-
-// Delays between attempts to connect.
-const (
-	firstDelay   = 100 * time.Millisecond
-	longestDelay = 5 * time.Second
-)
 
 // readTLS reads the files of a configuration. It returns nil for a URL without TLS.
 func readTLS(c broker.Config) (*tls.Config, error) {
@@ -89,11 +83,11 @@ func (d *driver) connection() (*connection, error) {
 	select {
 	case d.dialing <- struct{}{}:
 		defer func() { <-d.dialing }()
-	case <-d.ctx.Done():
+	case <-d.links.Context().Done():
 		return nil, broker.ErrUnavailable
 	}
 	switch conn := d.current(); {
-	case d.ctx.Err() != nil:
+	case d.links.Context().Err() != nil:
 		return nil, broker.ErrUnavailable
 	case conn != nil && !conn.IsClosed():
 		return conn, nil
@@ -122,7 +116,7 @@ func (d *driver) current() *connection {
 func (d *driver) keep(conn *connection) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ctx.Err() != nil {
+	if d.links.Context().Err() != nil {
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // of no use to anyone
 		return broker.ErrUnavailable
 	}
@@ -144,7 +138,7 @@ func (d *driver) dial() (*connection, error) {
 	dialTCP := func(network, address string) (net.Conn, error) {
 		conn, err := d.dialTCP(network, address)
 		if err == nil {
-			stop = context.AfterFunc(d.ctx, func() { _ = conn.Close() })
+			stop = context.AfterFunc(d.links.Context(), func() { _ = conn.Close() })
 		}
 		return conn, err
 	}
@@ -171,7 +165,7 @@ func (d *driver) dial() (*connection, error) {
 // dialTCP connects to an address. Its deadline is that of the handshake, which removes it.
 func (d *driver) dialTCP(network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: connectTimeout}
-	conn, err := dialer.DialContext(d.ctx, network, address)
+	conn, err := dialer.DialContext(d.links.Context(), network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -184,15 +178,12 @@ func (d *driver) MaxBytes() int { return 16 << 20 }
 
 // Close implements broker.Driver. It waits until the links have ended.
 func (d *driver) Close() error {
-	d.mu.Lock()
-	d.cancel()
-	conn := d.conn
-	d.mu.Unlock()
-	if conn != nil {
+	d.links.Cancel()
+	if conn := d.current(); conn != nil {
 		if err := conn.CloseDeadline(time.Now().Add(closeTimeout)); err != nil && !errors.Is(err, amqp.ErrClosed) {
 			d.config.Log.Warn("broker connection not closed cleanly", "broker", d.config.Name, "error", err)
 		}
 	}
-	d.links.Wait()
+	d.links.Close()
 	return nil
 }

@@ -53,8 +53,9 @@ func (s *session) declare(response string) error {
 	return s.channel.Confirm(false)
 }
 
-// serve passes on what arrives, until the channel is closed or ctx ends.
-func (s *session) serve(ctx context.Context, receive func(broker.Delivery)) {
+// Serve implements broker.Session. It passes on what arrives, until the channel is closed or ctx
+// ends.
+func (s *session) Serve(ctx context.Context, receive func(broker.Delivery)) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
