@@ -84,25 +84,44 @@ func senderSubject(p identity.Principal) (mcpauth.Subject, error) {
 	return "", errcode.New(errcode.InsufficientPermissions, "only the operator and external callers have logins at MCP servers")
 }
 
-// loginServer returns a server of the active configuration that has OAuth, and how to connect to
-// it.
-func (a *App) loginServer(name string) (*mcpauth.Server, mcpauth.Connect, error) {
+// ownLogin is the login of one sender at one MCP server, whether it has logged in or not.
+type ownLogin struct {
+	server  *mcpauth.Server
+	subject mcpauth.Subject
+	connect mcpauth.Connect // connects to the server
+}
+
+// loginOf returns the login of the sender of a request at a server of the active configuration.
+// Errors: ItemNotFound for a server that has no OAuth or does not exist, InsufficientPermissions
+// for a sender without logins.
+func (a *App) loginOf(by identity.Principal, name string) (l ownLogin, err error) {
+	s, err := a.loginServer(name)
+	if err != nil {
+		return ownLogin{}, err
+	}
+	if l.server, err = a.serverAuth(s); err != nil {
+		return ownLogin{}, err
+	}
+	if l.subject, err = senderSubject(by); err != nil {
+		return ownLogin{}, err
+	}
+	l.connect = func(ctx context.Context, by mcpauth.Authorizer) error {
+		return mcpclient.Connect(ctx, mcpclient.Config{Name: s.Name, URL: s.URL, Headers: revealSecrets(s.Headers), Auth: l.server}, by)
+	}
+	return l, nil
+}
+
+// loginServer returns a server of the active configuration that has OAuth.
+func (a *App) loginServer(name string) (config.MCPServer, error) {
 	active := a.active.Load()
 	if active == nil {
-		return nil, nil, errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login: no configuration is active", name)
+		return config.MCPServer{}, errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login: no configuration is active", name)
 	}
 	at := slices.IndexFunc(active.config.MCPServers, func(s config.MCPServer) bool { return s.Name == name && s.OAuth != nil })
 	if at < 0 {
-		return nil, nil, errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login", name)
+		return config.MCPServer{}, errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login", name)
 	}
-	s := active.config.MCPServers[at]
-	auth, err := a.serverAuth(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	return auth, func(ctx context.Context, by mcpauth.Authorizer) error {
-		return mcpclient.Connect(ctx, mcpclient.Config{Name: s.Name, URL: s.URL, Headers: revealSecrets(s.Headers), Auth: auth}, by)
-	}, nil
+	return active.config.MCPServers[at], nil
 }
 
 // ListServers implements gateway.LoginKeeper.
@@ -140,45 +159,33 @@ func wireLogin(l mcpauth.Login) wire.MCPLogin {
 
 // BeginLogin implements gateway.LoginKeeper.
 func (a *App) BeginLogin(ctx context.Context, server string, by identity.Principal, q wire.MCPLoginRequest) (wire.MCPLoginOffer, error) {
-	auth, connect, err := a.loginServer(server)
+	l, err := a.loginOf(by, server)
 	if err != nil {
 		return wire.MCPLoginOffer{}, err
 	}
-	subject, err := senderSubject(by)
-	if err != nil {
-		return wire.MCPLoginOffer{}, err
-	}
-	offer, err := auth.BeginLogin(ctx, subject, mcpauth.LoginRequest(q), connect)
+	offer, err := l.server.BeginLogin(ctx, l.subject, mcpauth.LoginRequest(q), l.connect)
 	return wire.MCPLoginOffer(offer), err
 }
 
 // FinishLogin implements gateway.LoginKeeper.
 func (a *App) FinishLogin(ctx context.Context, server string, by identity.Principal, id string, q wire.MCPLoginAnswer) (wire.MCPLogin, error) {
-	auth, _, err := a.loginServer(server)
+	l, err := a.loginOf(by, server)
 	if err != nil {
 		return wire.MCPLogin{}, err
 	}
-	subject, err := senderSubject(by)
-	if err != nil {
-		return wire.MCPLogin{}, err
-	}
-	login, err := auth.FinishLogin(ctx, subject, id, mcpauth.Answer(q))
+	login, err := l.server.FinishLogin(ctx, l.subject, id, mcpauth.Answer(q))
 	return wireLogin(login), err
 }
 
 // Logout implements gateway.LoginKeeper.
 func (a *App) Logout(ctx context.Context, server string, by identity.Principal) (wire.MCPLogin, error) {
-	auth, _, err := a.loginServer(server)
+	l, err := a.loginOf(by, server)
 	if err != nil {
 		return wire.MCPLogin{}, err
 	}
-	subject, err := senderSubject(by)
-	if err != nil {
-		return wire.MCPLogin{}, err
-	}
-	login, found, err := auth.FindLogin(ctx, subject)
+	login, found, err := l.server.FindLogin(ctx, l.subject)
 	if err == nil && found {
-		found, err = auth.Logout(ctx, subject)
+		found, err = l.server.Logout(ctx, l.subject)
 	}
 	if err == nil && !found {
 		err = errcode.New(errcode.ItemNotFound, "log out of the MCP server %q: you are not logged in", server)
