@@ -58,7 +58,7 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		if v.complete && b.Name != "" && b.Name != e.Role {
 			who += "  " + textutil.Sanitize(b.Name)
 		}
-		return fmt.Sprintf("+ %s  may call %s", who, orNone(b.Tools))
+		return fmt.Sprintf("+ %s  may call %s", who, orNothing(b.Tools))
 	case journal.AgentTerminated:
 		return fmt.Sprintf("- %s  %s", who, textutil.Sanitize(b.Reason))
 	case journal.ModelDelta:
@@ -141,7 +141,7 @@ func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	for i, step := range a.Plan {
 		tools[i] = step.Tool
 	}
-	return fmt.Sprintf("  %s  plans to call %s", who, orNone(tools))
+	return fmt.Sprintf("  %s  plans to call %s", who, orNothing(tools))
 }
 
 // stopText describes why an answer ended early.
@@ -278,7 +278,8 @@ func (v *lineView) color(parameter, text string) string {
 	return "\x1b[" + parameter + "m" + text + "\x1b[0m"
 }
 
-func orNone(tools []string) string {
+// orNothing returns the names of tools for a line of the log.
+func orNothing(tools []string) string {
 	if len(tools) == 0 {
 		return "nothing"
 	}

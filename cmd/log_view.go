@@ -108,11 +108,11 @@ func (v *lineView) formatRest(who string, e journal.Event) string {
 	case journal.RoleChanged:
 		return fmt.Sprintf("* role %s %s by %s%s", textutil.Sanitize(e.Role), textutil.Sanitize(b.Change), callerLabel(b.By, ""), accessText(b))
 	case journal.GroupRegistered:
-		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(orNone(b.Tools), 80))
+		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(orNothing(b.Tools), 80))
 	case journal.GroupUnregistered:
 		return fmt.Sprintf("- group %s of %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner))
 	case journal.GroupOpened:
-		return fmt.Sprintf("+ group %s is open%s  %s", textutil.Sanitize(b.Group), untilText(b.NextChange), textutil.TruncateWidth(orNone(b.Tools), 80))
+		return fmt.Sprintf("+ group %s is open%s  %s", textutil.Sanitize(b.Group), untilText(b.NextChange), textutil.TruncateWidth(orNothing(b.Tools), 80))
 	case journal.GroupClosed:
 		return fmt.Sprintf("- group %s is closed%s", textutil.Sanitize(b.Group), untilText(b.NextChange))
 	case journal.ItemChanged:

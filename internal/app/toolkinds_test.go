@@ -204,7 +204,7 @@ func (f *fixture) transitions(after uint64) (list []string) {
 	return list
 }
 
-// toolNames lists the tools that the role reader can have, whatever the state.
+// groupTools lists the tools of a group, in the order of registration.
 func (f *fixture) groupTools(id toolgroups.GroupID) string {
 	info, _ := f.groups.CurrentSnapshot().LookupGroup(id)
 	return strings.Join(info.Tools, " ")
