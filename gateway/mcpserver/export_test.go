@@ -2,8 +2,11 @@ package mcpserver
 
 import (
 	"iter"
+	"reflect"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -56,4 +59,18 @@ func (s TestSealer) Open(text, bound string) error {
 // Use uses a state of a sender.
 func (s TestSealer) Use(sender, nonce string, valid time.Duration) error {
 	return s.s.use(roundState{Nonce: nonce, Expires: s.s.now().Add(valid)}, sender)
+}
+
+// SubscribedURIs returns how many URIs the SDK remembers for subscriptions.
+func SubscribedURIs(s *Server) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.endpoints {
+		server := reflect.ValueOf(e.server).Elem()
+		mu := (*sync.Mutex)(unsafe.Pointer(server.FieldByName("mu").UnsafeAddr()))
+		mu.Lock()
+		n += server.FieldByName("resourceSubscriptions").Len()
+		mu.Unlock()
+	}
+	return n
 }

@@ -51,6 +51,7 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 	})
 	server.AddSendingMiddleware(s.onlyDue)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		e.handle = next
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			sc := scopeFrom(ctx)
 			if sc == nil || sc.endpoint != e {
