@@ -224,6 +224,39 @@ func TestElicit_BesideAnotherCall(t *testing.T) {
 	}
 }
 
+// What a server asks while it gets a prompt or reads a resource is declined. It does not reach the
+// person behind the only call of a tool.
+func TestElicit_OfPromptOrResource(t *testing.T) {
+	fx := newFixture(t)
+	c, server, held := holdingServer(t, "2025-11-25")
+	ask := func(ctx context.Context, session *sdk.ServerSession) string {
+		got, err := session.Elicit(ctx, &sdk.ElicitParams{Message: "Which account?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		if err != nil {
+			return err.Error()
+		}
+		return got.Action
+	}
+	server.AddPrompt(&sdk.Prompt{Name: "account"}, func(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		return &sdk.GetPromptResult{Description: ask(ctx, r.Session), Messages: []*sdk.PromptMessage{}}, nil
+	})
+	server.AddResource(&sdk.Resource{URI: "memo:a", Name: "a"}, func(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "memo:a", Text: ask(ctx, r.Session)}}}, nil
+	})
+	fx.load(c)
+	p := &person{answer: tool.Answer{Action: tool.Accept}}
+	first := make(chan string, 1)
+	go func() { first <- fx.callAs(t.Context(), p, "hold") }()
+	<-held
+	fx.want(fx.call("far__get_prompt", `{"name":"account"}`), "decline")
+	fx.want(fx.call("far__read_resource", `{"uri":"memo:a"}`), "decline")
+	held <- struct{}{}
+	fx.want(<-first, "held")
+	if p.questions() != "" {
+		t.Errorf("a person was asked %s", p.questions())
+	}
+	fx.want(fx.call("far__get_prompt", `{"name":"account"}`), "decline")
+}
+
 // A question that belongs to no call is declined.
 func TestElicit_WithoutCall(t *testing.T) {
 	fx := newFixture(t)
