@@ -109,9 +109,13 @@ func (c catalog) completeArguments(r tool.CatalogRequest) (json.RawMessage, bool
 	return args, ok && known
 }
 
-// isAccepted reports whether a prompt or template of the server is accepted.
+// isAccepted reports whether a prompt or template of the server is accepted. It is asked for each
+// item of a list. No name of a tool has a slash.
 func (m *Module) isAccepted(kind, name string) bool {
-	return slices.ContainsFunc(m.acceptedPins(kind), func(p modules.ToolPin) bool { return p.Tool == kind+"/"+name })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.activeDigests[kind+"/"+name]
+	return ok
 }
 
 // pageArguments returns the arguments that list the page of a cursor. A cursor of
