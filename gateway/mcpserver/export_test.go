@@ -74,3 +74,6 @@ func SubscribedURIs(s *Server) (n int) {
 	}
 	return n
 }
+
+// SetSourceTime sets in which time a source must list. No request may be in progress.
+func SetSourceTime(s *Server, d time.Duration) { s.sourceTime = d }

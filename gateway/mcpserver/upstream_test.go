@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
@@ -126,6 +128,31 @@ func TestUpstream_WithoutPrefix(t *testing.T) {
 		if got := readText(t, reader, uri); !strings.Contains(got, "Resource not found") {
 			t.Errorf("%q is %q", uri, got)
 		}
+	}
+}
+
+// A server that does not answer is left out of a list. It does not keep the client from the others.
+func TestUpstream_ListsBesideServerThatHangs(t *testing.T) {
+	f := openFixture(t)
+	hanging, other, end := upstream("one"), upstream("two"), make(chan struct{})
+	hanging.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "resources/list" {
+				<-end
+			}
+			return next(ctx, method, req)
+		}
+	})
+	f.connectUpstream(t, map[string]*sdk.Server{"one": hanging, "two": other})
+	t.Cleanup(func() { close(end) })
+	f.role(t, "both", "one", "two")
+	session := f.connect(t, "ann@both", "/mcp", "", nil)
+	mcpserver.SetSourceTime(f.server, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	page, err := session.ListResources(ctx, nil)
+	if err != nil || len(page.Resources) != 2 || !strings.HasPrefix(page.Resources[0].URI, "mcp://two/") {
+		t.Errorf("%+v, %v", page, err)
 	}
 }
 
