@@ -148,9 +148,11 @@ func loginFunc(ctx context.Context, c *common, api *client.Client, server string
 	answers := make(chan url.Values, 1)
 	stop := receiveBrowser(listener, stateOf(offer.URL), answers)
 	defer stop()
-	if err := c.showPage(server, offer, o); err != nil {
+	closePage, err := c.showPage(server, offer, o)
+	if err != nil {
 		return err
 	}
+	defer closePage()
 	if o.noBrowser {
 		go readPasted(c.in, stateOf(offer.URL), answers)
 	}
@@ -171,26 +173,32 @@ func loginFunc(ctx context.Context, c *common, api *client.Client, server string
 // loginPatience is how long a person may take. The server waits as long.
 const loginPatience = 10 * time.Minute
 
-// showPage tells the person where to log in, and opens the page unless that is not wanted.
-func (c *common) showPage(server string, offer client.MCPLoginOffer, o *loginOptions) error {
+// showPage tells the person where to log in, and opens the page unless that is not wanted. closePage
+// must be called when the login has ended.
+func (c *common) showPage(server string, offer client.MCPLoginOffer, o *loginOptions) (closePage func(), err error) {
 	scopes := ""
 	if len(offer.Scopes) > 0 {
 		scopes = " with the scopes " + strings.Join(offer.Scopes, " ")
 	}
 	if _, err := fmt.Fprintf(c.err, "Log in to %s at %s%s:\n\n    %s\n\n", textutil.Sanitize(server), textutil.Sanitize(offer.Issuer), textutil.Sanitize(scopes), textutil.Sanitize(offer.URL)); err != nil {
-		return err
+		return nil, err
 	}
 	if o.noBrowser {
-		return nil
+		return func() {}, nil
+	}
+	page, closePage, err := writeLoginPage(offer.URL)
+	if err != nil {
+		fmt.Fprintf(c.err, "No browser was opened (%s). Open the address yourself.\n", textutil.Sanitize(err.Error()))
+		return func() {}, nil
 	}
 	open := c.openBrowser
 	if open == nil {
 		open = openBrowser
 	}
-	if err := open(offer.URL); err != nil {
+	if err := open(page); err != nil {
 		fmt.Fprintf(c.err, "No browser was opened (%s). Open the address yourself.\n", textutil.Sanitize(err.Error()))
 	}
-	return nil
+	return closePage, nil
 }
 
 // stateOf returns the state in an authorization URL, which comes back with the answer.

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"html"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,6 +25,7 @@ type loginFixture struct {
 	*testing.T
 	upstream   *oauthtest.Server
 	data, file string
+	page       string // the file that a browser was opened with last
 }
 
 // loginToken returns the token of rolecall of a user.
@@ -28,6 +33,8 @@ func loginToken(user string) string { return "rc_" + strings.Repeat(user, 15) }
 
 func newLoginFixture(t *testing.T) *loginFixture {
 	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("USERPROFILE", os.Getenv("HOME"))
 	f := &loginFixture{T: t, upstream: oauthtest.NewServer(t), data: filepath.Join(t.TempDir(), "data")}
 	doc := fmt.Sprintf(`
 {kind: organization, name: o, model: m}
@@ -80,6 +87,7 @@ func (f *loginFixture) as(user string, args ...string) (status int, stdout, stde
 		return loginToken(user), user != "" && name == tokenVariable
 	}}
 	c.openBrowser = func(page string) error {
+		page = f.pageOf(page)
 		back := oauthtest.LogIn(f, page, user)
 		to, err := url.Parse(page)
 		if err != nil {
@@ -100,6 +108,33 @@ func (f *loginFixture) as(user string, args ...string) (status int, stdout, stde
 	return status, out.String(), log.String()
 }
 
+// pageOf returns the address to which a browser goes that was opened with an argument. Other users of
+// the machine see arguments, so the argument says nothing of the login, and they cannot read its file.
+func (f *loginFixture) pageOf(argument string) string {
+	f.Helper()
+	at, err := url.Parse(argument)
+	if err != nil || at.Scheme != "file" {
+		f.Fatalf("the browser is opened with %s, %v", argument, err)
+	}
+	name := filepath.FromSlash(at.Path)
+	file, err := os.Stat(name)
+	dir, dirErr := os.Stat(filepath.Dir(name))
+	text, readErr := os.ReadFile(name)
+	if err := errors.Join(err, dirErr, readErr); err != nil {
+		f.Fatal(err)
+	}
+	if runtime.GOOS != "windows" && (file.Mode().Perm() != 0o600 || dir.Mode().Perm() != 0o700) {
+		f.Errorf("others can read the page: %s in %s", file.Mode(), dir.Mode())
+	}
+	_, rest, _ := strings.Cut(string(text), `<a href="`)
+	address, _, _ := strings.Cut(rest, `"`)
+	if !strings.Contains(string(text), `content="0; url=`+address+`"`) {
+		f.Errorf("the page does not lead to %s: %s", address, text)
+	}
+	f.page = name
+	return html.UnescapeString(address)
+}
+
 // must runs a command that has to succeed.
 func (f *loginFixture) must(user string, args ...string) string {
 	f.Helper()
@@ -116,6 +151,9 @@ func TestMCPLogin_EachCaller(t *testing.T) {
 	f := newLoginFixture(t)
 	if got := f.must("", "mcp", "login", "web", "-f", f.file); !strings.HasPrefix(got, "logged in to web as operator, at "+f.upstream.Issuer.URL()) {
 		t.Errorf("got %s", got)
+	}
+	if _, err := os.Stat(filepath.Dir(f.page)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the login, its page is still there: %v", err)
 	}
 	if got := f.must("", "mcp", "logins", "-f", f.file); !strings.Contains(got, "operator") || !strings.Contains(got, "active") {
 		t.Errorf("got %s", got)

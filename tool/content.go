@@ -98,9 +98,18 @@ func (c *Content) cleanLabels() {
 	c.URI, c.Name, c.Title = line(c.URI, maxURI), line(c.Name, maxLabel), line(c.Title, maxLabel)
 	c.Description = line(c.Description, maxDescribe)
 	c.Size = max(0, c.Size)
+	if c.Data == nil && c.Type != LinkContent {
+		c.Size = 0 // there is nothing of this size
+	}
 	if _, _, err := mime.ParseMediaType(c.MIMEType); err != nil || len(c.MIMEType) > maxLabel {
 		c.MIMEType = ""
 	}
+}
+
+// isOf reports whether the media type is of a family, such as image, however it is written.
+func (c *Content) isOf(family string) bool {
+	kind, _, err := mime.ParseMediaType(c.MIMEType)
+	return err == nil && strings.HasPrefix(kind, family+"/")
 }
 
 // checkData checks the data and its type. left and count are what the result may still have.
@@ -110,7 +119,7 @@ func (c *Content) checkData(left, count int) {
 		c.dropData(fmt.Sprintf("not kept: it has more than %d bytes", MaxContentBytes))
 	case len(c.Data) > left || count == 0:
 		c.dropData(fmt.Sprintf("not kept: the result has more than %d bytes or %d parts of data", MaxResultData, MaxDataContents))
-	case c.Type == ImageContent || strings.HasPrefix(c.MIMEType, "image/"):
+	case c.Type == ImageContent || c.isOf("image"):
 		c.checkPicture()
 	case c.Type == AudioContent:
 		c.checkAudio()
@@ -140,7 +149,7 @@ func (c *Content) checkAudio() {
 	switch {
 	case family == "text" || family == "image":
 		c.MIMEType, c.Note = kind, "not shown: it is no sound but "+kind
-	case !strings.HasPrefix(c.MIMEType, "audio/"):
+	case !c.isOf("audio"):
 		c.MIMEType = kind
 	}
 }

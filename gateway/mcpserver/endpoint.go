@@ -37,7 +37,8 @@ func (k endpointKey) caller() identity.Principal {
 type endpoint struct {
 	endpointKey
 	server   *sdk.Server
-	ctx      context.Context // ends when the role or group has been removed
+	handle   sdk.MethodHandler // of server, without the middleware of this package
+	ctx      context.Context   // ends when the role or group has been removed
 	cancel   context.CancelFunc
 	lastUsed atomic.Int64 // unix seconds
 	active   atomic.Int64 // requests in progress

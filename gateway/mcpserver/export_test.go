@@ -2,8 +2,11 @@ package mcpserver
 
 import (
 	"iter"
+	"reflect"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -57,3 +60,20 @@ func (s TestSealer) Open(text, bound string) error {
 func (s TestSealer) Use(sender, nonce string, valid time.Duration) error {
 	return s.s.use(roundState{Nonce: nonce, Expires: s.s.now().Add(valid)}, sender)
 }
+
+// SubscribedURIs returns how many URIs the SDK remembers for subscriptions.
+func SubscribedURIs(s *Server) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.endpoints {
+		server := reflect.ValueOf(e.server).Elem()
+		mu := (*sync.Mutex)(unsafe.Pointer(server.FieldByName("mu").UnsafeAddr()))
+		mu.Lock()
+		n += server.FieldByName("resourceSubscriptions").Len()
+		mu.Unlock()
+	}
+	return n
+}
+
+// SetSourceTime sets in which time a source must list. No request may be in progress.
+func SetSourceTime(s *Server, d time.Duration) { s.sourceTime = d }

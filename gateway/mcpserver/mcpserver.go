@@ -74,6 +74,8 @@ type Server struct {
 
 	failures *failurelog.Log // of calls
 
+	sourceTime time.Duration // in which a source must list; the constant, but in tests
+
 	resultMeta []byte            // _meta and resultType of results in versions without sessions
 	askSchema  *argschema.Schema // of the arguments of ask_organization
 
@@ -108,7 +110,7 @@ func New(config Config) (*Server, error) {
 	}
 	config.complete()
 	s := &Server{
-		config: config, rt: config.Runtime, log: config.Log, failures: failurelog.New(config.Log),
+		config: config, rt: config.Runtime, log: config.Log, failures: failurelog.New(config.Log), sourceTime: sourceTime,
 		info:      &sdk.Implementation{Name: "rolecall", Version: config.Version},
 		endpoints: map[endpointKey]*endpoint{}, sessions: map[string]*session{}, subs: map[subscriptionKey]*subscription{}, notified: map[*sdk.ServerSession]bool{},
 		ids: newIDEncoder(), limiter: NewConcurrencyLimiter(config.Calls),

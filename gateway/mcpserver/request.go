@@ -23,6 +23,8 @@ const (
 	methodInitialize = "initialize"
 	methodPing       = "ping"
 	methodGetPrompt  = "prompts/get"
+
+	methodUnsubscribe = "resources/unsubscribe"
 )
 
 // methods lists the methods of all supported requests, whether they are answered
@@ -30,7 +32,7 @@ const (
 var (
 	methods = []string{
 		methodListTools, methodCallTool, methodInitialize, methodPing, "server/discover", "subscriptions/listen",
-		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
+		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", methodUnsubscribe,
 		"prompts/list", methodGetPrompt, "completion/complete", "logging/setLevel",
 	}
 	notifications = []string{methodCancelled, "notifications/initialized", "notifications/progress", "notifications/roots/list_changed"}

@@ -19,10 +19,12 @@ import (
 )
 
 // Limits of a page of a list. Sources are asked one after the other until the page has
-// pageItems or has taken pageTime; the next page continues with the next source.
+// pageItems or has taken pageTime; the next page continues with the next source. A source that takes
+// longer than sourceTime has failed.
 const (
-	pageItems = 500
-	pageTime  = 10 * time.Second
+	pageItems  = 500
+	pageTime   = 10 * time.Second
+	sourceTime = 30 * time.Second
 )
 
 // listCursor is where a list continues: at the first source that is not before Source. Cursor
@@ -61,7 +63,7 @@ func (s *Server) listCatalogs(ctx context.Context, sc *clientScope, k tool.Catal
 			page.Next = listCursor{Source: source}.encode()
 			return page, nil
 		}
-		answer, err := s.answerCatalog(ctx, sc, call, header)
+		answer, err := s.answerInTime(ctx, sc, call, header)
 		if err != nil {
 			s.logListFailure(sc, source, err)
 			continue
@@ -75,6 +77,13 @@ func (s *Server) listCatalogs(ctx context.Context, sc *clientScope, k tool.Catal
 		}
 	}
 	return page, nil
+}
+
+// answerInTime is answerCatalog with the time limit of a source.
+func (s *Server) answerInTime(ctx context.Context, sc *clientScope, c catalogCall, header http.Header) (tool.CatalogAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.sourceTime)
+	defer cancel()
+	return s.answerCatalog(ctx, sc, c, header)
 }
 
 // catalogLists returns one call for each source, from a cursor on, sorted by source. A source

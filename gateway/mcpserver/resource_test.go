@@ -245,6 +245,9 @@ func (n notes) Answers(k tool.CatalogKind) bool {
 
 // Arguments implements tool.Catalog.
 func (n notes) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
+	if r.URI == n.source+":panic" {
+		panic("no such note")
+	}
 	return raw(`{}`), n.Answers(r.Kind) && (r.Kind != tool.ReadResource || strings.HasPrefix(r.URI, n.source))
 }
 
@@ -259,6 +262,19 @@ func (n notes) Answer(r tool.CatalogRequest, _ tool.Result) (a tool.CatalogAnswe
 		a.Resources = []tool.Resource{{URI: n.source + ":1"}, {URI: "elsewhere:1"}}
 	}
 	return a, nil
+}
+
+// A catalog of a module that panics fails the request, and not the process.
+func TestResources_SurvivePanickingCatalog(t *testing.T) {
+	f := openFixture(t)
+	f.role(t, "reader", f.registerNotes(t, "a")...)
+	session := f.connect(t, "ann@reader", "/mcp", "2025-11-25", nil)
+	if got := readText(t, session, "a:panic"); !strings.Contains(got, "see the log") {
+		t.Errorf("the request got %s", got)
+	}
+	if got := readText(t, session, "a:1"); got != "text/plain of a" {
+		t.Errorf("afterwards: %s", got)
+	}
 }
 
 // registerNotes registers the groups list-X and read-X for each source, with one tool each.

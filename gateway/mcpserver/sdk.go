@@ -6,11 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -51,8 +54,10 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 	})
 	server.AddSendingMiddleware(s.onlyDue)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
-		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		e.handle = next
+		return func(ctx context.Context, method string, req sdk.Request) (_ sdk.Result, err error) {
 			sc := scopeFrom(ctx)
+			defer s.recoverRequest(sc, method, &err)
 			if sc == nil || sc.endpoint != e {
 				return nil, newRPCError(jsonrpc.CodeInternalError, "the request has no sender")
 			}
@@ -64,6 +69,17 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 		}
 	})
 	return server
+}
+
+// recoverRequest turns a panic, such as that of a module's catalog, into an internal error of the
+// request. The SDK runs requests in goroutines of its own, where a panic would end the process.
+func (s *Server) recoverRequest(sc *clientScope, method string, err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	s.failures.Failure(slog.LevelError, "MCP request panicked", sc.sender.String(), fmt.Errorf("%v\n%s", p, debug.Stack()), "method", method)
+	*err = newRPCError(jsonrpc.CodeInternalError, errcode.Message(errPanicked))
 }
 
 // handleSDKRequest answers a request that the SDK has decoded.

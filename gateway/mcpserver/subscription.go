@@ -30,8 +30,8 @@ type subscriptionKey struct {
 // watchResources uses version after the start.
 type subscription struct {
 	scope     *clientScope
-	ctx       context.Context // has the values of the request, and does not end
-	versioner tool.ResourceVersioner
+	ctx       context.Context        // has the values of the request, and does not end
+	versioner tool.ResourceVersioner // nil for a resource that never changes
 	version   string
 	due       bool // the client is being notified
 }
@@ -54,13 +54,12 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 		return resourceError(err, uri, req.ProtocolVersion())
 	}
 	call := findCatalog(s.listableCatalogs(sc), tool.CatalogRequest{Kind: tool.ReadResource, URI: uri})
-	versioner, ok := call.catalog.(tool.ResourceVersioner)
-	if !ok {
-		return nil
-	}
-	sub := &subscription{scope: sc, ctx: context.WithoutCancel(ctx), versioner: versioner}
-	if sub.version, err = versioner.ResourceVersion(sub.ctx, sc.caller, uri); err != nil {
-		return resourceError(err, uri, req.ProtocolVersion())
+	sub := &subscription{scope: sc, ctx: context.WithoutCancel(ctx)}
+	if versioner, ok := call.catalog.(tool.ResourceVersioner); ok {
+		sub.versioner = versioner
+		if sub.version, err = versioner.ResourceVersion(sub.ctx, sc.caller, uri); err != nil {
+			return resourceError(err, uri, req.ProtocolVersion())
+		}
 	}
 	return s.addSubscription(subscriptionKey{req.Session, uri}, sub)
 }
@@ -126,8 +125,11 @@ func (s *Server) watchResources() {
 		case <-s.lifetime.Done():
 			return
 		}
-		subs, ok := s.currentSubscriptions()
-		if !ok {
+		subs, ended := s.currentSubscriptions()
+		for k, sub := range ended {
+			s.forgetInSDK(k, sub.scope.endpoint)
+		}
+		if len(subs) == 0 {
 			return
 		}
 		for k, sub := range subs {
@@ -136,9 +138,18 @@ func (s *Server) watchResources() {
 	}
 }
 
-// currentSubscriptions returns the subscriptions whose sessions go on. It reports false, and
-// ends the watch, when there is none.
-func (s *Server) currentSubscriptions() (map[subscriptionKey]*subscription, bool) {
+// forgetInSDK makes the SDK forget the subscription of a session that has ended. By itself it
+// keeps the URI of each resource to which a session was still subscribed when it ended.
+func (s *Server) forgetInSDK(k subscriptionKey, e *endpoint) {
+	_, err := e.handle(s.lifetime, methodUnsubscribe, &sdk.UnsubscribeRequest{Session: k.session, Params: &sdk.UnsubscribeParams{URI: k.uri}})
+	if err != nil {
+		s.log.Debug("MCP subscription not forgotten", "error", err)
+	}
+}
+
+// currentSubscriptions returns the subscriptions whose sessions go on, and those whose sessions
+// have ended, which it removes. When none goes on, the watch ends.
+func (s *Server) currentSubscriptions() (list, ended map[subscriptionKey]*subscription) {
 	s.subsMu.Lock()
 	defer s.subsMu.Unlock()
 	open := map[*sdk.ServerSession]bool{}
@@ -151,16 +162,17 @@ func (s *Server) currentSubscriptions() (map[subscriptionKey]*subscription, bool
 			open[session] = true
 		}
 	}
-	list := map[subscriptionKey]*subscription{}
+	list, ended = map[subscriptionKey]*subscription{}, map[subscriptionKey]*subscription{}
 	for k, sub := range s.subs {
 		if !open[k.session] {
 			delete(s.subs, k)
+			ended[k] = sub
 			continue
 		}
 		list[k] = sub
 	}
 	s.watchingSubs = len(list) > 0
-	return list, s.watchingSubs
+	return list, ended
 }
 
 // lookAt notifies the client of a subscription if its resource has changed. A client that may
@@ -168,6 +180,9 @@ func (s *Server) currentSubscriptions() (map[subscriptionKey]*subscription, bool
 // notification before.
 func (s *Server) lookAt(k subscriptionKey, sub *subscription) {
 	defer s.logPanic()
+	if sub.versioner == nil {
+		return
+	}
 	sc := sub.scope
 	call := findCatalog(s.visibleCatalogs(sc), tool.CatalogRequest{Kind: tool.ReadResource, URI: k.uri})
 	if call.catalog == nil || call.catalog.Source() != sub.versioner.Source() || !sc.stillAuthorized() {

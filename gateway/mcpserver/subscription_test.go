@@ -11,6 +11,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 )
@@ -186,6 +187,39 @@ func TestSubscriptions_AreLimited(t *testing.T) {
 	callTool(t, other.ClientSession, "write_file", obj{"path": "a.txt", "content": "1"})
 	if got := other.subscribe(t, "workspace:///a.txt"); got != "" {
 		t.Errorf("another caller: %s", got)
+	}
+}
+
+// Subscriptions end with their sessions, and nothing of them stays: not even the URIs, of which
+// one file has many.
+func TestSubscriptions_LeaveNothing(t *testing.T) {
+	f := openWatched(t)
+	f.role(t, "writer", "workspace", "artifact")
+	writer := f.connect(t, "ann@writer", "/mcp", "", nil)
+	callTool(t, writer, "write_file", obj{"path": "aaa.txt", "content": "1"})
+	ref := gjson.Get(callTool(t, writer, "put_artifact", obj{"type": "report", "content": "1"}), "artifactRef").Str
+	for range 3 {
+		session := f.watch(t, "ann@writer", "2025-11-25")
+		for _, uri := range []string{"workspace:///aaa.txt", "workspace:///%61aa.txt", "workspace:///%61%61a.txt", ref} {
+			if failed := session.subscribe(t, uri); failed != "" {
+				t.Fatalf("%s: %s", uri, failed)
+			}
+		}
+		if got := mcpserver.SubscribedURIs(f.server); got != 4 {
+			t.Errorf("%d URIs are subscribed to, want 4", got)
+		}
+		if err := session.Close(); err != nil {
+			t.Fatal(err)
+		}
+		tick, patience := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
+		for mcpserver.SubscribedURIs(f.server) > 0 {
+			select {
+			case <-tick.C:
+			case <-patience:
+				t.Fatalf("after the session, %d URIs are remembered", mcpserver.SubscribedURIs(f.server))
+			}
+		}
+		tick.Stop()
 	}
 }
 

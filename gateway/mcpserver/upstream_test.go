@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
@@ -126,6 +128,90 @@ func TestUpstream_WithoutPrefix(t *testing.T) {
 		if got := readText(t, reader, uri); !strings.Contains(got, "Resource not found") {
 			t.Errorf("%q is %q", uri, got)
 		}
+	}
+}
+
+// A server that does not answer is left out of a list. It does not keep the client from the others.
+func TestUpstream_ListsBesideServerThatHangs(t *testing.T) {
+	f := openFixture(t)
+	hanging, other, end := upstream("one"), upstream("two"), make(chan struct{})
+	hanging.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "resources/list" {
+				<-end
+			}
+			return next(ctx, method, req)
+		}
+	})
+	f.connectUpstream(t, map[string]*sdk.Server{"one": hanging, "two": other})
+	t.Cleanup(func() { close(end) })
+	f.role(t, "both", "one", "two")
+	session := f.connect(t, "ann@both", "/mcp", "", nil)
+	mcpserver.SetSourceTime(f.server, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	page, err := session.ListResources(ctx, nil)
+	if err != nil || len(page.Resources) != 2 || !strings.HasPrefix(page.Resources[0].URI, "mcp://two/") {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// A server without a prefix does not pass off what it says as a file, an artifact, or a resource of
+// another server.
+func TestUpstream_PosesAsNoOtherSource(t *testing.T) {
+	f := openFixture(t)
+	none := ""
+	server := sdk.NewServer(&sdk.Implementation{Name: "posing", Version: "1"}, &sdk.ServerOptions{CompletionHandler: func(_ context.Context, r *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+		t.Errorf("the server learns what completes %s", r.Params.Ref.URI)
+		return &sdk.CompleteResult{}, nil
+	}})
+	posing := []string{"workspace:///a.txt", "artifact:x", "mcp://two/memo:a"}
+	server.AddResource(&sdk.Resource{URI: "memo:all", Name: "all"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		result := &sdk.ReadResourceResult{}
+		for _, uri := range posing {
+			result.Contents = append(result.Contents, &sdk.ResourceContents{URI: uri, Text: "false"})
+		}
+		return result, nil
+	})
+	read := func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{}, nil
+	}
+	server.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "workspace:///{+path}", Name: "files"}, read)
+	server.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "memo:{id}", Name: "memos"}, read)
+	server.AddPrompt(&sdk.Prompt{Name: "pose"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		result := &sdk.GetPromptResult{}
+		for _, uri := range posing {
+			result.Messages = append(result.Messages, &sdk.PromptMessage{Role: "user", Content: &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: uri, Text: "false"}}})
+		}
+		return result, nil
+	})
+	f.connectModule(t, mcpclient.Config{Name: "alone", Prefix: &none, DisablePinning: true}, server)
+	f.role(t, "reader", "alone")
+	session := f.connect(t, "ann@reader", "/mcp", "", nil)
+	contents, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "memo:all"})
+	if err != nil || len(contents.Contents) != len(posing) {
+		t.Fatalf("%+v, %v", contents, err)
+	}
+	for _, c := range contents.Contents {
+		if c.URI != "memo:all" {
+			t.Errorf("the server passes off %q as %s", c.Text, c.URI)
+		}
+	}
+	if got := templateURIs(t, session); !slices.Equal(got, []string{"memo:{id}"}) {
+		t.Errorf("the templates are %q", got)
+	}
+	prompt, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "pose"})
+	if err != nil || len(prompt.Messages) != len(posing) {
+		t.Fatalf("%+v, %v", prompt, err)
+	}
+	for _, m := range prompt.Messages {
+		if r, ok := m.Content.(*sdk.EmbeddedResource); ok {
+			t.Errorf("a prompt passes off %q as %s", r.Resource.Text, r.Resource.URI)
+		}
+	}
+	ref := &sdk.CompleteReference{Type: "ref/resource", URI: "workspace:///{+path}"}
+	if _, err := session.Complete(t.Context(), &sdk.CompleteParams{Ref: ref, Argument: sdk.CompleteParamsArgument{Name: "path", Value: "secret"}}); err == nil {
+		t.Error("the template of files is completed")
 	}
 }
 

@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -55,6 +56,15 @@ func (c catalog) serverURI(uri string) (string, bool) {
 	return rest, true
 }
 
+// clientURI returns the URI of a resource of the server as clients know it. It is "" for one that
+// would be that of another source.
+func (c catalog) clientURI(uri string) string {
+	if _, ok := c.serverURI(c.uriPrefix() + uri); !ok {
+		return ""
+	}
+	return c.uriPrefix() + uri
+}
+
 // Answers implements tool.Catalog.
 func (c catalog) Answers(k tool.CatalogKind) bool {
 	switch c.tool {
@@ -102,16 +112,20 @@ func (c catalog) completeArguments(r tool.CatalogRequest) (json.RawMessage, bool
 		in.Prompt, ok = strings.CutPrefix(r.Name, *c.module.config.Prefix)
 		known = c.module.isAccepted(kindPrompt, in.Prompt)
 	} else if r.Name == "" && c.tool == "list_resources" {
-		in.Template, ok = strings.CutPrefix(r.URI, c.uriPrefix())
+		in.Template, ok = c.serverURI(r.URI)
 		known = c.module.isAccepted(kindTemplate, in.Template)
 	}
 	args, _ := json.Marshal(map[string]completeArgs{"complete": in}) // texts always marshal
 	return args, ok && known
 }
 
-// isAccepted reports whether a prompt or template of the server is accepted.
+// isAccepted reports whether a prompt or template of the server is accepted. It is asked for each
+// item of a list. No name of a tool has a slash.
 func (m *Module) isAccepted(kind, name string) bool {
-	return slices.ContainsFunc(m.acceptedPins(kind), func(p modules.ToolPin) bool { return p.Tool == kind+"/"+name })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.activeDigests[kind+"/"+name]
+	return ok
 }
 
 // pageArguments returns the arguments that list the page of a cursor. A cursor of
@@ -142,15 +156,15 @@ func (c catalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.Catalog
 	case tool.Complete:
 		return c.values(result)
 	}
-	return c.contents(result)
+	return c.contents(r, result)
 }
 
 // templates returns the accepted templates of the server, by URI template.
 func (c catalog) templates() (list []tool.ResourceTemplate) {
 	for _, p := range c.module.acceptedPins(kindTemplate) {
 		var d templateDefinition
-		if json.Unmarshal(p.Input, &d) == nil {
-			list = append(list, tool.ResourceTemplate{URITemplate: c.uriPrefix() + d.URITemplate, Name: d.Name, Title: d.Title, Description: d.Description, MIMEType: d.MIMEType})
+		if json.Unmarshal(p.Input, &d) == nil && c.clientURI(d.URITemplate) != "" {
+			list = append(list, tool.ResourceTemplate{URITemplate: c.clientURI(d.URITemplate), Name: d.Name, Title: d.Title, Description: d.Description, MIMEType: d.MIMEType})
 		}
 	}
 	return list
@@ -183,11 +197,12 @@ func (c catalog) resources(r tool.CatalogRequest, result tool.Result) (a tool.Ca
 		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the list of resources of the MCP server %q is not as expected", c.module.config.Name)
 	}
 	for _, item := range page.Items {
-		if !plainURI(item.URI) {
+		uri := c.clientURI(item.URI)
+		if uri == "" {
 			continue
 		}
 		a.Resources = append(a.Resources, tool.Resource{
-			URI: c.uriPrefix() + item.URI, Name: visibleLine(item.Name, 256), Title: visibleLine(item.Title, 256),
+			URI: uri, Name: visibleLine(item.Name, 256), Title: visibleLine(item.Title, 256),
 			Description: visibleLine(item.Description, 1024), MIMEType: visibleLine(item.MIMEType, 128), Size: max(0, item.Size),
 		})
 	}
@@ -204,8 +219,9 @@ func (c catalog) resources(r tool.CatalogRequest, result tool.Result) (a tool.Ca
 	return a, nil
 }
 
-// contents returns the contents that read_resource has returned.
-func (c catalog) contents(result tool.Result) (a tool.CatalogAnswer, _ error) {
+// contents returns the contents that read_resource has returned. One that poses as a resource of
+// another source has the URI that was read.
+func (c catalog) contents(r tool.CatalogRequest, result tool.Result) (a tool.CatalogAnswer, _ error) {
 	for _, part := range result.Content {
 		if part.Type != tool.ResourceContent {
 			continue
@@ -213,7 +229,7 @@ func (c catalog) contents(result tool.Result) (a tool.CatalogAnswer, _ error) {
 		if part.Data == nil && part.Note != "" {
 			return a, errcode.New(errcode.ToolExecutionFailed, "the resource of %d bytes was %s", part.Size, part.Note)
 		}
-		part.URI = c.uriPrefix() + part.URI
+		part.URI = cmp.Or(c.clientURI(part.URI), r.URI)
 		a.Contents = append(a.Contents, part)
 	}
 	return a, nil
@@ -266,7 +282,7 @@ func (c catalog) messages(result tool.Result) (a tool.CatalogAnswer, _ error) {
 			m.Content, data = data[0], data[1:]
 		}
 		if m.Content.URI != "" {
-			m.Content.URI = c.uriPrefix() + m.Content.URI
+			m.Content.URI = c.clientURI(m.Content.URI)
 		}
 		if m.Role != "assistant" {
 			m.Role = "user"

@@ -136,9 +136,12 @@ func (n *conn) questionOf(name string, p *sdk.ElicitParams) (tool.Question, erro
 	if p.RequestedSchema == nil {
 		return q, nil
 	}
-	schema, err := json.Marshal(p.RequestedSchema)
+	schema, visible := visibleJSON(p.RequestedSchema, maxSchema)
+	if !visible {
+		return q, errcode.New(errcode.InvalidArguments, "the form of the question is too large, or contains invisible characters")
+	}
 	q.Schema = schema
-	return q, err
+	return q, nil
 }
 
 // inputMemo is what a call needs to continue when the answers are there: the requests of a server

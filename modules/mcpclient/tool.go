@@ -94,6 +94,7 @@ var errTimeout = errors.New("the server did not answer in time")
 
 // send sends the request, reports the progress to the caller and returns the result.
 func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, error) {
+	defer n.beginCall(ctx)() // also of a resource or a prompt: the server may ask meanwhile
 	if t.resource != nil {
 		return t.resource.call(ctx, n.session, c.Name, c.Args)
 	}
@@ -105,7 +106,6 @@ func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Resul
 	defer stop()
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: t.pin.Tool, Arguments: c.Args}
 	params.SetProgressToken(token)
-	defer n.beginCall(ctx)()
 	r, err := n.callWithInput(ctx, params)
 	if code := errcode.CodeOf(err); code == errcode.InputRequired || code == errcode.InputUnavailable || code == errcode.InvalidArguments {
 		return tool.Failure(c.Name, err), nil

@@ -15,6 +15,7 @@ import (
 // Limits of the resources of a server that clients watch.
 const (
 	maxWatched    = 1000
+	maxWatchedBy  = 256              // of them for one caller, which gets no more than it leaves free
 	watchTimeout  = 30 * time.Second // after which a resource that no client asks about is not watched
 	subscribeTime = 10 * time.Second
 )
@@ -28,7 +29,8 @@ type watcher struct {
 
 // watched is a resource to which the client has subscribed.
 type watched struct {
-	conn    *conn // where it has subscribed
+	by      identity.Principal // for whom it was watched first
+	conn    *conn              // where it has subscribed
 	changes uint64
 	asked   time.Time
 }
@@ -44,26 +46,30 @@ func (w *watcher) changed(uri string) {
 
 // version returns how often a resource has changed. subscribe reports whether the client has
 // to subscribe to it at n, and ended which subscriptions end. It reports false if too many
-// resources are watched.
-func (w *watcher) version(n *conn, uri string, now time.Time) (version uint64, subscribe bool, ended []string, ok bool) {
+// resources are watched for by, or for all.
+func (w *watcher) version(n *conn, by identity.Principal, uri string, now time.Time) (version uint64, subscribe bool, ended []string, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	own := 0
 	for other, r := range w.byURI {
-		if other != uri && now.Sub(r.asked) > watchTimeout {
+		switch {
+		case other != uri && now.Sub(r.asked) > watchTimeout:
 			ended = append(ended, other)
 			delete(w.byURI, other)
+		case r.by == by:
+			own++
 		}
 	}
 	r := w.byURI[uri]
 	switch {
 	case r != nil:
-	case len(w.byURI) >= maxWatched:
+	case own >= min(maxWatchedBy, maxWatched-len(w.byURI)):
 		return 0, false, ended, false
 	default:
 		if w.byURI == nil {
 			w.byURI = map[string]*watched{}
 		}
-		r = &watched{}
+		r = &watched{by: by}
 		w.byURI[uri] = r
 	}
 	r.asked = now
@@ -79,7 +85,7 @@ func (w *watcher) version(n *conn, uri string, now time.Time) (version uint64, s
 // ResourceVersion implements tool.ResourceVersioner. The client subscribes to the resource at
 // the server, in the background, and counts the notifications. A server that supports no
 // subscriptions notifies nothing, and neither does one with connections of callers.
-func (c catalog) ResourceVersion(_ context.Context, _ identity.Principal, uri string) (string, error) {
+func (c catalog) ResourceVersion(_ context.Context, by identity.Principal, uri string) (string, error) {
 	known, ok := c.serverURI(uri)
 	if !ok {
 		return "", errcode.New(errcode.FileNotFound, "there is no resource %q", uri)
@@ -92,9 +98,9 @@ func (c catalog) ResourceVersion(_ context.Context, _ identity.Principal, uri st
 	if n != nil && !n.alive() {
 		n = nil
 	}
-	version, subscribe, ended, ok := r.watcher.version(n, known, time.Now())
+	version, subscribe, ended, ok := r.watcher.version(n, by.Holder(), known, time.Now())
 	if !ok {
-		return "", errcode.New(errcode.RateLimited, "more than %d resources of the MCP server %q are watched", maxWatched, c.module.config.Name)
+		return "", errcode.New(errcode.RateLimited, "too many resources of the MCP server %q are watched; a caller may watch %d of them", c.module.config.Name, maxWatchedBy)
 	}
 	if n != nil && (subscribe || len(ended) > 0) && r.ctx.Err() == nil {
 		r.background.Go(func() { r.resubscribe(n, known, subscribe, ended) })

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // discovered is what a server says about its authorization, and its issuer about itself.
@@ -29,7 +30,7 @@ func (s *Server) discover(ctx context.Context, client *http.Client, challenge []
 		return d, s.unusable(err)
 	}
 	if expected != "" && !sameIssuer(named, expected) {
-		return d, errcode.New(errcode.AuthorizationRequired, "the MCP server %q names the issuer %.200q, and its logins are with %.200q; if the operator trusts the new one, \"rolecall mcp login %s --issuer %.200s\" logs in there", s.config.Server, named, expected, s.config.Server, named).With("server", s.config.Server).With("issuer", named)
+		return d, s.otherIssuer(named, expected)
 	}
 	if d.issuer, err = auth.GetAuthServerMetadata(ctx, named, client); err != nil {
 		return d, s.unusable(fmt.Errorf("the metadata of its issuer: %w", err))
@@ -38,6 +39,26 @@ func (s *Server) discover(ctx context.Context, client *http.Client, challenge []
 		return d, s.unusable(errors.New("its issuer has no metadata with a token endpoint with https"))
 	}
 	return d, nil
+}
+
+// otherIssuer returns the error when a server names another issuer than the expected one. The error
+// suggests a command only for an address that a shell does not read as anything else.
+func (s *Server) otherIssuer(named, expected string) error {
+	hint := "; the operator has to log in there first, if it is to be trusted"
+	if isPlainAddress(named) {
+		hint = fmt.Sprintf("; if the operator trusts the new one, \"rolecall mcp login %s --issuer %s\" logs in there", s.config.Server, named)
+	}
+	return errcode.New(errcode.AuthorizationRequired, "the MCP server %q names the issuer %.200q, and its logins are with %.200q%s", s.config.Server, named, expected, hint).
+		With("server", s.config.Server).With("issuer", textutil.Truncate(named, 200))
+}
+
+// isPlainAddress reports whether a text is an address of at most 200 bytes that has no other characters
+// than letters, digits and :/._~-.
+func isPlainAddress(text string) bool {
+	special := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(":/._~-", r))
+	}
+	return isSecure(text) && len(text) <= 200 && !strings.ContainsFunc(text, special)
 }
 
 // findResource returns the metadata of the server, and the issuer that it names. A server without

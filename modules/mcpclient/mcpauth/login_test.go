@@ -276,6 +276,27 @@ func TestLogin_IssuerIsPinned(t *testing.T) {
 	fx.wantCode(err, errcode.InvalidArguments, "another issuer than the configured one")
 }
 
+// What a server names as its issuer is in no command that the operator may copy, unless it is a plain
+// address: a shell would read the rest.
+func TestLogin_SuggestsNoForeignCommand(t *testing.T) {
+	fx := newFixture(t)
+	fx.must(fx.logIn(mcpauth.Operator, "op"))
+	for _, named := range []string{
+		"https://evil.example/;touch${IFS}x", "https://evil.example/$(id)", "https://evil.example/`id`", "https://evil.example/ --no-browser", "https://evil.example/&id", "https://evil.example/'", "https://evil.example/*",
+		"https://a@evil.example/", "https://evil.example/\u202e",
+	} {
+		fx.upstream.NameIssuer(named)
+		_, err := fx.logIn(mcpauth.Operator, "op")
+		if err == nil || strings.Contains(errcode.Message(err), "--issuer") || strings.Contains(errcode.Message(err), "\u202e") {
+			t.Errorf("%q: %v", named, err)
+		}
+	}
+	fx.upstream.NameIssuer("https://other.example/realms/a_b~c")
+	if _, err := fx.logIn(mcpauth.Operator, "op"); err == nil || !strings.Contains(err.Error(), "--issuer https://other.example/realms/a_b~c\"") {
+		t.Errorf("a plain issuer: %v", err)
+	}
+}
+
 // The browser is sent back to this machine only.
 func TestLogin_Redirects(t *testing.T) {
 	fx := newFixture(t)
