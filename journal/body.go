@@ -162,8 +162,8 @@ type QuestionAnswered struct {
 	Question string          `json:"question"`
 	Action   tool.Action     `json:"action"`            // accept, decline or cancel
 	Content  json.RawMessage `json:"content,omitempty"` // what the tool gets
-	By       string          `json:"by,omitempty"`      // the identity.Principal that answered; "" if nobody did
-	Reason   string          `json:"reason,omitempty"`  // why nobody did
+	By       string          `json:"by,omitempty"`      // the identity.Principal that answered; "" without an answer
+	Reason   string          `json:"reason,omitempty"`  // why there is no answer
 	Caller   string          `json:"caller,omitempty"`  // as in ToolCall
 }
 
