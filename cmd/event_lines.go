@@ -73,6 +73,8 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return "~ the task goes on"
 	case journal.TaskDenied:
 		return v.color(red, fmt.Sprintf("! %s  task denied: %s: %s", who, b.Code, textutil.Sanitize(b.Reason)))
+	case journal.PromptGot:
+		return fmt.Sprintf("  %s  got prompt %s (%d bytes)", who, textutil.Sanitize(b.Prompt), b.ArgsSize)
 	case journal.MailDropped:
 		return fmt.Sprintf("~ %s  the task ended with %s", who, counted(b.Count, "unread message", "unread messages"))
 	case journal.ContextCompressed:
@@ -250,6 +252,8 @@ func (v *lineView) subject(e journal.Event) string {
 	case journal.StateTransition:
 		return callerLabel(b.Caller, e.Role)
 	case journal.TaskDenied:
+		return callerLabel(b.Caller, e.Role)
+	case journal.PromptGot:
 		return callerLabel(b.Caller, e.Role)
 	}
 	return v.agentName(e)

@@ -51,6 +51,15 @@ type TaskDenied struct {
 	Reason    string       `json:"reason"`
 }
 
+// PromptGot records that an external caller has got a declared prompt.
+type PromptGot struct {
+	Caller    string `json:"caller"` // the identity.Principal
+	Prompt    string `json:"prompt"`
+	ArgsHash  string `json:"argsHash"`  // SHA-256 of the arguments, an object of texts, in hex
+	ArgsSize  int    `json:"argsSize"`  // in bytes
+	ArgsStart string `json:"argsStart"` // their start, without secrets
+}
+
 // AgentSpawned records a new agent.
 type AgentSpawned struct {
 	Name   string           `json:"name,omitempty"` // in its task, such as clerk-1
@@ -162,8 +171,8 @@ type QuestionAnswered struct {
 	Question string          `json:"question"`
 	Action   tool.Action     `json:"action"`            // accept, decline or cancel
 	Content  json.RawMessage `json:"content,omitempty"` // what the tool gets
-	By       string          `json:"by,omitempty"`      // the identity.Principal that answered; "" if nobody did
-	Reason   string          `json:"reason,omitempty"`  // why nobody did
+	By       string          `json:"by,omitempty"`      // the identity.Principal that answered; "" without an answer
+	Reason   string          `json:"reason,omitempty"`  // why there is no answer
 	Caller   string          `json:"caller,omitempty"`  // as in ToolCall
 }
 
@@ -305,6 +314,7 @@ type EventGap struct {
 // Types of the events.
 func (TaskStarted) EventType() EventType       { return "task_started" }
 func (TaskDenied) EventType() EventType        { return "task_denied" }
+func (PromptGot) EventType() EventType         { return "prompt_got" }
 func (AgentSpawned) EventType() EventType      { return "agent_spawned" }
 func (AgentTerminated) EventType() EventType   { return "agent_terminated" }
 func (MessageSent) EventType() EventType       { return "message" }
@@ -334,6 +344,7 @@ func (EventGap) EventType() EventType          { return "gap" }
 
 func (TaskStarted) body()       {}
 func (TaskDenied) body()        {}
+func (PromptGot) body()         {}
 func (AgentSpawned) body()      {}
 func (AgentTerminated) body()   {}
 func (MessageSent) body()       {}
@@ -384,7 +395,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
 	decoder[MailDropped], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
-	decoder[QuestionAsked], decoder[QuestionAnswered],
+	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot],
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
@@ -396,7 +407,7 @@ func EventTypes() []EventType {
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
 		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
-		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(),
+		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(),
 	}
 	slices.Sort(list)
 	return list

@@ -37,7 +37,7 @@ func (h EventHead) IsType(t EventType) bool { return h.has("type", string(t)) }
 
 // IsCaller reports whether the event has a caller, as Caller returns it.
 func (h EventHead) IsCaller(caller string) bool {
-	return caller != "" && h.has("caller", caller) && (h.isOfCall() || h.IsType(TaskDenied{}.EventType()))
+	return caller != "" && h.has("caller", caller) && h.isOfCaller()
 }
 
 // Type returns the type of the event.
@@ -63,9 +63,10 @@ func (h EventHead) Tool() string {
 	return h.text("tool")
 }
 
-// Caller returns the principal that called, or asked for a task in vain, unless it is an agent.
+// Caller returns the principal that called, asked for a task in vain, or got a prompt, unless it is an
+// agent.
 func (h EventHead) Caller() string {
-	if !h.isOfCall() && !h.IsType(TaskDenied{}.EventType()) {
+	if !h.isOfCaller() {
 		return ""
 	}
 	return h.text("caller")
@@ -87,6 +88,11 @@ func (h EventHead) IsDenied() bool {
 func (h EventHead) At() time.Time {
 	at, _ := time.Parse(time.RFC3339, h.text("at"))
 	return at
+}
+
+// isOfCaller reports whether the event may have a caller.
+func (h EventHead) isOfCaller() bool {
+	return h.isOfCall() || h.IsType(TaskDenied{}.EventType()) || h.IsType(PromptGot{}.EventType())
 }
 
 // isOfCall reports whether the event is a call, its outcome, a question of its tool, or the change

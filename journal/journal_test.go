@@ -61,6 +61,7 @@ var bodies = []struct {
 	{journal.ContextCompressed{Summary: "s", Items: 5}, "summary items"},
 	{journal.TurnFailed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
 	{journal.TaskDenied{Caller: "user:ann@r", Role: "r", Requested: []string{"g"}, Defaults: []string{"d"}, State: "s", Decision: journal.Denied, Code: errcode.Conflict, Reason: "why"}, "caller askedRole requestedGroups defaultGroups state decision code reason"},
+	{journal.PromptGot{Caller: "user:ann@r", Prompt: "p", ArgsHash: "h", ArgsSize: 2, ArgsStart: "{}"}, "caller prompt argsHash argsSize argsStart"},
 	{journal.MailDropped{Count: 3, Delayed: 1}, "count delayed"},
 	{journal.UngroundedAnswer{}, ""},
 	{journal.QuestionAsked{Call: "c", Tool: "t", Question: "q", ID: "i", Kind: tool.PersonInput, Server: "s", Message: "m", Schema: json.RawMessage(`{}`), URL: "u", Until: time.Unix(1, 0).UTC(), Caller: "c"}, "call tool question id kind server message schema url until caller"},
@@ -146,7 +147,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap " +
-		"question_asked question_answered")
+		"question_asked question_answered prompt_got")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {
@@ -330,6 +331,7 @@ func TestEventHead(t *testing.T) {
 		{journal.QuestionAnswered{Tool: "t", Caller: "c"}, "t", "c", false},
 		{journal.ToolError{Tool: "t", Code: errcode.InsufficientPermissions, Result: json.RawMessage(`1`)}, "t", "", true},
 		{journal.TaskDenied{Caller: "user:ann@r", Decision: journal.Denied}, "", "user:ann@r", true},
+		{journal.PromptGot{Caller: "user:ann@r", Prompt: "p"}, "", "user:ann@r", false},
 		{journal.TaskStarted{Caller: "user:ann@r"}, "", "", false},
 	} {
 		e := event(tt.body)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxDeniedArgs    = 512     // bytes of the arguments of a denied call that are recorded
+	maxDeniedArgs    = 512     // bytes of the arguments of a denied call, or of a prompt, that are recorded
 	maxRedactedInput = 4 << 10 // bytes that are searched for secrets, so that a denial stays cheap
 )
 
@@ -26,13 +26,17 @@ func (ec *externalCall) recordDeniedArgs(ctx context.Context, e *journal.ToolCal
 	if c.Allowed() {
 		return
 	}
-	e.ArgsHash, e.ArgsSize = hashOf(c.Request.Args), len(c.Request.Args)
-	start := c.Request.Args[:min(len(c.Request.Args), maxRedactedInput)]
-	if ec.rt.config.Redact != nil {
-		start = ec.rt.config.Redact(start)
+	e.ArgsHash, e.ArgsSize, e.ArgsStart = hashOf(c.Request.Args), len(c.Request.Args), ec.rt.startOf(ctx, c.Request.Args)
+}
+
+// startOf returns the start of arguments without secrets.
+func (rt *Runtime) startOf(ctx context.Context, args json.RawMessage) string {
+	start := args[:min(len(args), maxRedactedInput)]
+	if rt.config.Redact != nil {
+		start = rt.config.Redact(start)
 	}
 	start = redact.New(credentialTexts(ctx)...).RedactJSON(start)
-	e.ArgsStart = textutil.Prefix(strings.ToValidUTF8(string(start), "\uFFFD"), maxDeniedArgs)
+	return textutil.Prefix(strings.ToValidUTF8(string(start), "\uFFFD"), maxDeniedArgs)
 }
 
 // maxCredentials is how many credentials of a caller are searched for.

@@ -120,6 +120,8 @@ func (r *recordedBytes) ownerOf(e journal.Event) owner {
 		return owner{caller: b.Caller}
 	case journal.TaskDenied:
 		return owner{caller: b.Caller}
+	case journal.PromptGot:
+		return owner{caller: b.Caller}
 	}
 	return owner{}
 }

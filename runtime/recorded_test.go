@@ -94,7 +94,8 @@ func TestRecordedPerCaller_RefusesCaller(t *testing.T) {
 	before := len(fx.events(t))
 	_, callErr := fx.InvokeTool(t.Context(), ann, "put_artifact", nil)
 	_, taskErr := fx.StartTask(t.Context(), org.TaskSpec{Text: "t", Caller: ann, Role: string(ann.Role)})
-	for _, err := range []error{callErr, taskErr} {
+	promptErr := fx.RecordPrompt(t.Context(), ann, "p", nil)
+	for _, err := range []error{callErr, taskErr, promptErr} {
 		if errcode.CodeOf(err) != errcode.QuotaExceeded {
 			t.Errorf("at its limit the caller got %v, want quota_exceeded", err)
 		}

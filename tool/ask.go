@@ -5,12 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Asks says whether a tool may ask a person, or its client, while it is called.
@@ -23,177 +20,8 @@ const (
 	AsksMidway              // may have acted when it asks: its function runs once, so it can ask only where an answer can be waited for
 )
 
-// Limits of what one call may ask.
-const (
-	MaxQuestions     = 16      // requests of one call
-	MaxQuestion      = 4 << 10 // bytes of a message
-	maxModelMessages = 32      // messages of a ModelRequest
-	maxModelText     = 64 << 10
-	maxModelTokens   = 8192
-	maxRoots         = 100
-)
-
-// Question is what a tool asks a person.
-type Question struct {
-	// Name identifies the question in its call: 1 to 64 ASCII letters, digits, '_', '.' and
-	// '-', once in a call. An empty name is replaced by one with the number of the question.
-	Name    string `json:"name"`
-	Message string `json:"message"` // for the person; at most 4 KiB
-
-	// Schema describes the answer: a JSON schema of type object, at most 16 KiB, whose
-	// properties are strings, numbers, integers, booleans and lists of choices. nil asks
-	// for consent only.
-	Schema json.RawMessage `json:"schema,omitempty"`
-
-	// URL is an http or https address that the person should open. It is shown as text and
-	// never opened. A question with a URL has no Schema.
-	URL string `json:"url,omitempty"`
-
-	// Server is the MCP server that asks; "" is the tool itself. A client of the server
-	// sets it.
-	Server string `json:"server,omitempty"`
-}
-
-// Action is what a person did with a question.
-type Action string
-
-// The actions. Only an accepted question has an answer.
-const (
-	Accept  Action = "accept"
-	Decline Action = "decline" // the person refused, or did not answer in time
-	Cancel  Action = "cancel"  // the person made no choice
-)
-
-// Answer is the answer to a Question. Content is valid for the Schema, with the defaults of what
-// the person left out. It is nil unless the question was accepted and has a Schema.
-type Answer struct {
-	Action  Action          `json:"action"`
-	Content json.RawMessage `json:"content,omitempty"`
-}
-
-// ModelRequest is a request to the model of the caller. It has no tools.
-type ModelRequest struct {
-	System    string         `json:"system,omitempty"`
-	Messages  []ModelMessage `json:"messages"`
-	MaxTokens int            `json:"maxTokens"` // 1 to 8192
-}
-
-// ModelMessage is a text of a ModelRequest. Role is "user" or "assistant".
-type ModelMessage struct {
-	Role string `json:"role"`
-	Text string `json:"text"`
-}
-
-// ModelReply is what the model answered.
-type ModelReply struct {
-	Text       string `json:"text"`
-	Model      string `json:"model,omitempty"`
-	StopReason string `json:"stopReason,omitempty"`
-}
-
-// Root is a directory in which the user of a client works.
-type Root struct {
-	URI  string `json:"uri"`
-	Name string `json:"name,omitempty"`
-}
-
-// InputKind is what a client may be asked for.
-type InputKind string
-
-// The kinds of input, by the names of the capabilities of MCP.
-const (
-	PersonInput InputKind = "elicitation"
-	ModelInput  InputKind = "sampling"
-	RootsInput  InputKind = "roots"
-)
-
-// InputRequest is one thing that a tool asks for. Without a Question and a Model it asks for the
-// roots of the client.
-type InputRequest struct {
-	Name     string        `json:"name"` // as Question.Name
-	Question *Question     `json:"question,omitempty"`
-	Model    *ModelRequest `json:"model,omitempty"`
-}
-
-// Kind returns what is asked for.
-func (r InputRequest) Kind() InputKind {
-	switch {
-	case r.Question != nil:
-		return PersonInput
-	case r.Model != nil:
-		return ModelInput
-	}
-	return RootsInput
-}
-
-// InputResponse is the response to an InputRequest. The field of its kind is set.
-type InputResponse struct {
-	Answer *Answer     `json:"answer,omitempty"`
-	Reply  *ModelReply `json:"reply,omitempty"`
-	Roots  []Root      `json:"roots,omitempty"`
-}
-
-// InputRound is what a call asks for at once.
-type InputRound struct {
-	Call     Call
-	Requests []InputRequest // at least one, checked, with different names
-
-	// Repeatable reports whether the call may end here, and its function run again from the
-	// beginning when the answers are there.
-	Repeatable bool
-
-	// Memo is what RequestInput was given to continue from.
-	Memo json.RawMessage
-
-	// Log records the questions and answers of the round. Sources call it.
-	Log InputLog
-}
-
-// InputLog records what a call asks for, and what it gets.
-type InputLog interface {
-	// InputAsked records a request before it is sent. id is under which the person who
-	// started the task answers it; "" if the client answers it. After until it counts as
-	// declined.
-	InputAsked(r InputRequest, id string, until time.Time) error
-
-	// InputAnswered records a response before the tool gets it. by is who answered; it is ""
-	// if nobody did, and reason says why.
-	InputAnswered(r InputRequest, got InputResponse, by, reason string) error
-}
-
-// noLog records nothing.
-type noLog struct{}
-
-func (noLog) InputAsked(InputRequest, string, time.Time) error                { return nil }
-func (noLog) InputAnswered(InputRequest, InputResponse, string, string) error { return nil }
-
-// InputSource answers what calls ask. Implementations must be safe for concurrent use.
-type InputSource interface {
-	// SupportsInput reports whether requests of a kind can be answered.
-	SupportsInput(kind InputKind) bool
-
-	// LastMemo returns the memo of the round before, if the function of the call runs again
-	// because of it, else nil.
-	LastMemo() json.RawMessage
-
-	// RequestInput returns the responses to the requests of a round, in their order. It
-	// returns within a time that it bounds. Errors are those of RequestInput.
-	RequestInput(ctx context.Context, round InputRound) ([]InputResponse, error)
-}
-
-// sourceKey is the context key of the InputSource.
-type sourceKey struct{}
-
-// WithInput returns a context in which calls ask source. nil answers nothing.
-func WithInput(ctx context.Context, source InputSource) context.Context {
-	return context.WithValue(ctx, sourceKey{}, source)
-}
-
-// InputOf returns the source in a context, or nil.
-func InputOf(ctx context.Context) InputSource {
-	source, _ := ctx.Value(sourceKey{}).(InputSource)
-	return source
-}
+// MaxQuestions is how many requests one call may make.
+const MaxQuestions = 16
 
 // asking is what a call has asked.
 type asking struct {
@@ -225,7 +53,7 @@ func BindInput(ctx context.Context, c Call, d Definition) context.Context {
 // function then runs again from its beginning, and Ask returns the answer. So a tool asks before
 // it acts (AsksFirst).
 //
-// Errors: InputUnavailable if there is nobody to ask, if the tool does not declare that it asks
+// Errors: InputUnavailable if no person can be asked, if the tool does not declare that it asks
 // (Options.Asks), or if it has asked too much; InputRequired if the call ends here;
 // InvalidArguments for an invalid question or answer; and those of ctx.
 func Ask(ctx context.Context, q Question) (Answer, error) {
@@ -281,7 +109,7 @@ func RequestInput(ctx context.Context, memo json.RawMessage, requests ...InputRe
 	case a.asks == AsksNothing:
 		return nil, errcode.New(errcode.InputUnavailable, "%s asked for input without declaring it: set Options.Asks of the tool", a.call.Name)
 	case a.source == nil:
-		return nil, errcode.New(errcode.InputUnavailable, "%s asks for input, and nobody can be asked here", a.call.Name)
+		return nil, errcode.New(errcode.InputUnavailable, "%s asks for input, and this call has no person or client that could answer", a.call.Name)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -300,7 +128,10 @@ func RequestInput(ctx context.Context, memo json.RawMessage, requests ...InputRe
 
 // prepare returns checked requests with names. It counts them. It must be called with mu held.
 func (a *asking) prepare(requests []InputRequest) ([]InputRequest, error) {
-	if len(requests) == 0 || len(a.asked)+len(requests) > MaxQuestions {
+	if len(requests) == 0 {
+		return nil, errcode.New(errcode.InvalidArguments, "%s asks for nothing: name at least one request", a.call.Name)
+	}
+	if len(a.asked)+len(requests) > MaxQuestions {
 		return nil, errcode.New(errcode.InputUnavailable, "%s asks for more than %d things in one call", a.call.Name, MaxQuestions)
 	}
 	list := make([]InputRequest, len(requests))
@@ -316,70 +147,4 @@ func (a *asking) prepare(requests []InputRequest) ([]InputRequest, error) {
 		list[i] = r
 	}
 	return list, nil
-}
-
-// check checks a request, and copies its question with the name.
-func (r *InputRequest) check() error {
-	switch {
-	case r.Question != nil && r.Model != nil:
-		return errcode.New(errcode.InvalidArguments, "the request %s asks a person and a model", r.Name)
-	case r.Question != nil:
-		q := *r.Question
-		q.Name = r.Name
-		q.Message = strings.TrimSpace(textutil.SanitizeLines(q.Message))
-		r.Question = &q
-		return q.check()
-	case r.Model != nil:
-		return r.Model.check(r.Name)
-	}
-	return nil
-}
-
-// check checks the bounds of a request to a model.
-func (m *ModelRequest) check(name string) error {
-	size := len(m.System)
-	for _, message := range m.Messages {
-		size += len(message.Text)
-		if message.Role != "user" && message.Role != "assistant" {
-			return errcode.New(errcode.InvalidArguments, "the request %s has a message of the role %.40q; use user or assistant", name, message.Role)
-		}
-	}
-	if len(m.Messages) == 0 || len(m.Messages) > maxModelMessages || size > maxModelText || m.MaxTokens < 1 || m.MaxTokens > maxModelTokens {
-		return errcode.New(errcode.InvalidArguments, "the request %s needs 1 to %d messages with at most %d bytes, and 1 to %d tokens", name, maxModelMessages, maxModelText, maxModelTokens)
-	}
-	return nil
-}
-
-// checkResponses returns the responses if each has what was asked for. The content of answers is
-// checked, and defaults are filled in.
-func checkResponses(requests []InputRequest, responses []InputResponse) ([]InputResponse, error) {
-	if len(responses) != len(requests) {
-		return nil, fmt.Errorf("ask: %d responses to %d requests", len(responses), len(requests))
-	}
-	list := make([]InputResponse, len(requests))
-	for i, r := range requests {
-		checked, err := r.CheckResponse(responses[i])
-		if err != nil {
-			return nil, err
-		}
-		list[i] = checked
-	}
-	return list, nil
-}
-
-// CheckResponse returns a response as the tool gets it: with the content of its answer checked
-// and completed, or with a shortened list of roots. It rejects a response of another kind.
-//
-// Errors: InvalidArguments.
-func (r InputRequest) CheckResponse(got InputResponse) (InputResponse, error) {
-	switch kind := r.Kind(); {
-	case kind == PersonInput && got.Answer != nil:
-		answer, err := r.Question.CheckAnswer(*got.Answer)
-		return InputResponse{Answer: &answer}, err
-	case kind == ModelInput && got.Reply != nil && len(got.Reply.Text) <= maxModelText:
-		return InputResponse{Reply: got.Reply}, nil
-	case kind == RootsInput && got.Answer == nil && got.Reply == nil:
-		return InputResponse{Roots: got.Roots[:min(len(got.Roots), maxRoots)]}, nil
-	}
-	return InputResponse{}, errcode.New(errcode.InvalidArguments, "the response to %s is not what was asked for", r.Name).With("field", r.Name)
 }

@@ -132,7 +132,7 @@ func TestQuestion_Attributed(t *testing.T) {
 }
 
 // A call asks at most 16 things, and a name once. Outside of a call, and for a tool that does not
-// declare that it asks, nobody is asked.
+// declare that it asks, no question is sent.
 func TestAsk_Limits(t *testing.T) {
 	p := &fakePerson{answer: tool.InputResponse{Answer: &tool.Answer{Action: tool.Accept}}, memo: json.RawMessage(`1`)}
 	ctx := bind(t.Context(), p, tool.AsksFirst)
@@ -147,6 +147,9 @@ func TestAsk_Limits(t *testing.T) {
 	}
 	if _, err := tool.Ask(ctx, tool.Question{Message: "?"}); errcode.CodeOf(err) != errcode.InputUnavailable {
 		t.Errorf("question 17: %v", err)
+	}
+	if _, err := tool.RequestInput(bind(t.Context(), p, tool.AsksFirst), nil); errcode.CodeOf(err) != errcode.InvalidArguments || !strings.Contains(errcode.Message(err), "asks for nothing") {
+		t.Errorf("no question: %v", err)
 	}
 	again := bind(t.Context(), p, tool.AsksFirst)
 	for i, want := range []errcode.Code{"", errcode.InvalidArguments} {
@@ -177,6 +180,11 @@ func TestRequestInput_WrongResponse(t *testing.T) {
 	p := &fakePerson{answer: tool.InputResponse{Answer: &tool.Answer{Action: tool.Accept}}}
 	if _, err := tool.AskModel(bind(t.Context(), p, tool.AsksFirst), tool.ModelRequest{Messages: []tool.ModelMessage{{Role: "user", Text: "x"}}, MaxTokens: 1}); errcode.CodeOf(err) != errcode.InvalidArguments {
 		t.Errorf("an answer of a person for a model: %v", err)
+	}
+	long := &fakePerson{answer: tool.InputResponse{Reply: &tool.ModelReply{Text: strings.Repeat("x", 64<<10+1)}}}
+	_, err := tool.AskModel(bind(t.Context(), long, tool.AsksFirst), tool.ModelRequest{Messages: []tool.ModelMessage{{Role: "user", Text: "x"}}, MaxTokens: 1})
+	if errcode.CodeOf(err) != errcode.InvalidArguments || !strings.Contains(errcode.Message(err), "65537 bytes") {
+		t.Errorf("a reply of 64 KiB and one byte: %v", err)
 	}
 	for name, m := range map[string]tool.ModelRequest{"no message": {MaxTokens: 1}, "no tokens": {Messages: []tool.ModelMessage{{Role: "user"}}}, "a system message": {Messages: []tool.ModelMessage{{Role: "system"}}, MaxTokens: 1}} {
 		if _, err := tool.AskModel(bind(t.Context(), p, tool.AsksFirst), m); errcode.CodeOf(err) != errcode.InvalidArguments {

@@ -69,15 +69,16 @@ type issuerSet struct {
 	opaque   *issuerGuard            // nil if no issuer is asked about tokens that are not JWTs
 	signIn   map[string]*issuerGuard // by name; those whose users sign in with a browser
 	verified verifiedTokens
+	subjects subjectTokens
 }
 
 // ReplaceIssuers replaces all issuers atomically and forgets which of their tokens were
-// verified. If it returns an error, nothing has changed.
+// verified, and the tokens of SubjectToken. If it returns an error, nothing has changed.
 func (t *TokenStore) ReplaceIssuers(list []Issuer) error {
 	if len(list) > MaxIssuers {
 		return fmt.Errorf("auth: %d issuers, at most %d are allowed", len(list), MaxIssuers)
 	}
-	set := &issuerSet{list: slices.Clone(list), byURL: map[string]*issuerGuard{}, signIn: map[string]*issuerGuard{}, verified: newVerifiedTokens()}
+	set := &issuerSet{list: slices.Clone(list), byURL: map[string]*issuerGuard{}, signIn: map[string]*issuerGuard{}, verified: newVerifiedTokens(), subjects: newSubjectTokens()}
 	names := map[string]bool{}
 	for _, i := range list {
 		switch {

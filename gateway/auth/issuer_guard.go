@@ -64,7 +64,7 @@ func (t *TokenStore) byIssuer(r *http.Request, token string, digest [sha256.Size
 // issuer in the same set.
 func (t *TokenStore) verifyBy(r *http.Request, set *issuerSet, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	if set != nil {
-		if p, ok := set.verified.find(digest, t.clock.Now()); ok {
+		if p, ok := t.remembered(set, digest); ok {
 			return p, nil
 		}
 	}
@@ -78,10 +78,25 @@ func (t *TokenStore) verifyBy(r *http.Request, set *issuerSet, token string, dig
 // verifyWith returns the principal of a token that an issuer of a set verifies, or of a token
 // that is remembered by its digest.
 func (t *TokenStore) verifyWith(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
-	if p, ok := set.verified.find(digest, t.clock.Now()); ok {
+	if p, ok := t.remembered(set, digest); ok {
 		return p, nil
 	}
 	return t.verifyAndRemember(r, set, guard, token, digest)
+}
+
+// remembered returns the principal of a token that need not be verified now. While tokens are kept, a
+// token of a caller without one has to be.
+func (t *TokenStore) remembered(set *issuerSet, digest [sha256.Size]byte) (identity.Principal, bool) {
+	p, ok := set.verified.find(digest, t.clock.Now())
+	if ok && t.keeps(p) {
+		_, ok = set.subjects.find(p, t.clock.Now())
+	}
+	return p, ok
+}
+
+// keeps reports whether the tokens of a principal are kept for SubjectToken.
+func (t *TokenStore) keeps(p identity.Principal) bool {
+	return p.Kind == identity.Caller && t.config.KeepTokens != nil && t.config.KeepTokens()
 }
 
 // verifyAndRemember returns the principal of a token that an issuer of a set verifies. It
@@ -103,6 +118,11 @@ func (t *TokenStore) verifyAndRemember(r *http.Request, set *issuerSet, guard *i
 	now := t.clock.Now()
 	if left := claims.remaining(now, longest); left > 0 {
 		set.verified.add(digest, verifiedToken{holder: p, from: guard, version: version, until: now.Add(left)}, now)
+		if t.keeps(p) {
+			ends := now.Add(claims.remaining(now, subjectLongest))
+			idToken := set.signIn[guard.issuer.Name] == guard
+			set.subjects.add(p, keptToken{SubjectToken{token, guard.issuer.Name, guard.issuer.URL, idToken, ends}, guard, version}, now)
+		}
 	}
 	return p, nil
 }

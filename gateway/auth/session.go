@@ -201,9 +201,13 @@ func (t *TokenStore) EndSession(w http.ResponseWriter, r *http.Request) bool {
 	return ok
 }
 
-// endSessions ends all sessions that the cookies of a request name.
+// endSessions ends all sessions that the cookies of a request name. Their ID tokens are not kept.
 func (t *TokenStore) endSessions(r *http.Request) {
+	set := t.issuers.Load()
 	for _, id := range cookieValues(r, sessionCookie) {
+		if one, ok := t.sessions.find(id, t.clock.Now(), false); ok && set != nil && one.idToken != "" {
+			set.subjects.forget(one.idToken)
+		}
 		t.sessions.remove(id)
 	}
 }

@@ -36,6 +36,9 @@ type TokenStoreConfig struct {
 	Role func(id identity.RoleID) (org.Role, bool) // looks up a role; called with each request of a caller
 	Now  func() time.Time                          // nil is time.Now
 
+	// KeepTokens reports whether the tokens of issuers are kept for SubjectToken. Nil keeps none.
+	KeepTokens func() bool
+
 	// TrustedProxies lists the proxies whose headers name the address of the client. Nil lists none.
 	TrustedProxies func() []netip.Prefix
 }

@@ -66,8 +66,8 @@ func (s *sessionInput) RequestInput(ctx context.Context, round tool.InputRound) 
 	return list, nil
 }
 
-// ask sends one request and waits for the response. by is who answered; it is "" if nobody did in
-// time, and reason says so.
+// ask sends one request and waits for the response. by is the principal that answered; it is ""
+// without an answer in time, and reason says so.
 func (s *sessionInput) ask(ctx context.Context, call tool.Call, r tool.InputRequest) (got tool.InputResponse, by, reason string, err error) {
 	timed, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

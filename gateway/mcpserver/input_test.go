@@ -372,7 +372,7 @@ func TestAsk_WrongResponses(t *testing.T) {
 }
 
 // A call that needs what the client has not declared is rejected with the error of the protocol. A
-// tool that may have acted when it asks is told that nobody can be asked.
+// tool that may have acted when it asks is told that it cannot ask.
 func TestAsk_MissingCapability(t *testing.T) {
 	f, _ := openAskFixture(t, mcpserver.Config{})
 	for name, need := range map[string]string{"greet": `{"elicitation":{"form":{}}}`, "visit": `{"elicitation":{"url":{}}}`, "everything": `{"elicitation":{"form":{}},"roots":{},"sampling":{}}`} {

@@ -1,5 +1,6 @@
-// Package mcpserver serves the Model Context Protocol (MCP): clients list and
-// call the tools and prompts of one role, over streamable HTTP or stdio.
+// Package mcpserver serves the Model Context Protocol (MCP): clients list and call the tools
+// of one role, read its resources, get its prompts, and answer what tools ask, over
+// streamable HTTP or stdio. ask_organization runs a task.
 //
 //	server, err := mcpserver.New(mcpserver.Config{Runtime: rt})
 //	err = server.Serve(w, r, sender) // one HTTP request; path values role, toolset
@@ -8,9 +9,12 @@
 //
 // The official Go SDK implements the protocol: versions, sessions and streams.
 // The SDK never decides what a client may see or call. tools/list is answered
-// from what the gate offers to the role, encoded once for each View, and
-// tools/call goes to Runtime.InvokeTool. Simple HTTP requests are answered without
+// from what the gate offers to the role, encoded once for each View. tools/call goes to
+// Runtime.InvokeTool, and so do requests for resources and prompts, which tools answer
+// (tool.Catalog). Simple HTTP requests are answered without
 // the SDK (http.go); for the others the SDK calls the same functions (sdk.go).
+// A client with a session is asked during a call (input_session.go). One without gets
+// the questions as the result, and repeats the call with the answers (input_rounds.go).
 //
 // A tool of another role and a tool that does not exist are answered with the
 // same error. The package does not decide permissions (org, gate), does not

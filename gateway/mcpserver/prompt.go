@@ -85,6 +85,9 @@ func (s *Server) getPrompt(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	if err != nil {
 		return nil, newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))
 	}
+	if err := s.rt.RecordPrompt(ctx, sc.caller, name, arguments); err != nil {
+		return nil, newRPCError(jsonrpc.CodeInternalError, errcode.Message(err))
+	}
 	result := &sdk.GetPromptResult{Description: list[i].Description(), Messages: []*sdk.PromptMessage{}}
 	for _, m := range messages {
 		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: &sdk.TextContent{Text: m.Text}})

@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/modules/toolbox/prompt"
 	"github.com/rolecall/rolecall/org"
@@ -245,6 +247,38 @@ func TestPrompts_DeclaresCapability(t *testing.T) {
 		answer := f.post(t, sender, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+statelessMeta+`}}`, statelessHeader("server/discover", ""))
 		if got := gjson.Get(answerDocument(answer.body), "result.capabilities.prompts").Raw; got != want {
 			t.Errorf("%s, discover: %q, want %q: %s", sender, got, want, answer.body)
+		}
+	}
+}
+
+// A declared prompt that is got is on record, with the start of its arguments. One that is not got, for
+// want of permission or of an argument, is not.
+func TestPrompts_GotAreOnRecord(t *testing.T) {
+	for _, version := range versions {
+		f := openFixture(t)
+		f.registerPrompts(t)
+		session := f.connect(t, "ann@reader", "/mcp", version, nil)
+		promptText(t, session, "trip", map[string]string{"city": "Ulm", "days": "2"})
+		promptText(t, session, "trip", map[string]string{"city": "Rome"})
+		promptText(t, session, "rest", nil)
+		promptText(t, session, "a b", nil)
+		if err := f.rt.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, ok := e.Body.(journal.PromptGot); ok {
+				got = append(got, fmt.Sprintf("%s %s %s %d %d", p.Caller, p.Prompt, p.ArgsStart, p.ArgsSize, len(p.ArgsHash)))
+			}
+		}
+		reader, _ := f.rt.Org().RoleByName("reader")
+		by := identity.ByCaller("ann", reader.ID).String()
+		want := []string{by + ` trip {"city":"Ulm","days":"2"} 25 64`, by + " a b {} 2 64"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the record has %q, want %q", version, got, want)
 		}
 	}
 }

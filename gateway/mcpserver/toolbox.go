@@ -32,7 +32,7 @@ type toolCall struct {
 	header       http.Header     // of the request; nil on stdio
 
 	rounds *roundParams     // answers to questions, in versions without sessions; nil otherwise
-	input  tool.InputSource // what the call asks, in a session; nil if nobody can be asked
+	input  tool.InputSource // what the call asks, in a session; nil if the client cannot be asked
 }
 
 // secureAllowed reports whether the tool exists for this client.

@@ -21,19 +21,48 @@ func (a *App) serverAuth(s config.MCPServer) (*mcpauth.Server, error) {
 	if o == nil {
 		return nil, nil
 	}
-	return mcpauth.New(mcpauth.Config{
+	c := mcpauth.Config{
 		Server: s.Name, URL: s.URL, PerCaller: s.PerCaller, Logins: a.logins, Private: a.privateAddresses,
 		Grant: mcpauth.Grant(o.Grant), ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), ClientMetadataURL: o.ClientMetadataURL,
-		Scopes: o.Scopes, Issuer: o.Issuer, Audience: o.Audience,
-	})
+		ClientKey: string(o.ClientKey), ClientKeyID: o.ClientKeyID, Scopes: o.Scopes, Issuer: o.Issuer, Audience: o.Audience,
+	}
+	if s.Exchange != nil {
+		c.Exchange = &mcpauth.Exchange{TokenURL: s.Exchange.TokenURL, Proof: func(subject mcpauth.Subject) (mcpauth.SubjectToken, bool) {
+			return a.subjectToken(s, subject)
+		}}
+	}
+	return mcpauth.New(c)
 }
 
-// clientSecret returns the client secret of a server; "" for none.
-func clientSecret(s config.MCPServer) string {
-	if s.OAuth == nil {
-		return ""
+// subjectToken returns the token with which a subject has authenticated at the gateway, if it is of
+// the issuer whose tokens are exchanged for those of a server.
+func (a *App) subjectToken(s config.MCPServer, subject mcpauth.Subject) (mcpauth.SubjectToken, bool) {
+	active := a.active.Load()
+	caller, external := identity.ParseCaller(string(subject))
+	if active == nil || !external {
+		return mcpauth.SubjectToken{}, false
 	}
-	return string(s.OAuth.ClientSecret)
+	from := active.config.Gateway.FindExchanged(s)
+	token, ok := a.Tokens.SubjectToken(caller)
+	if from == nil || !ok || token.Issuer != from.Name || token.URL != from.URL {
+		return mcpauth.SubjectToken{}, false
+	}
+	return mcpauth.SubjectToken{Token: token.Token, IDToken: token.IDToken, Expires: token.Expires}, true
+}
+
+// exchangesTokens reports whether an MCP server of the active configuration needs the tokens of
+// callers.
+func (a *App) exchangesTokens() bool {
+	active := a.active.Load()
+	return active != nil && slices.ContainsFunc(active.config.MCPServers, func(s config.MCPServer) bool { return s.Exchange != nil })
+}
+
+// clientSecrets returns the client secret and the client key of a server; "" for none.
+func clientSecrets(s config.MCPServer) (secret, key string) {
+	if s.OAuth == nil {
+		return "", ""
+	}
+	return string(s.OAuth.ClientSecret), string(s.OAuth.ClientKey)
 }
 
 // privateAddresses returns the private addresses that the active configuration allows.

@@ -38,11 +38,12 @@ func ModulesOf(cfg *config.Config) []config.Module {
 // comparison. The result contains secrets and must not be logged.
 func serverSettings(s config.MCPServer) json.RawMessage {
 	s.Pos, s.Labels = yamldoc.Pos{}, toolboxfile.Labels{} // toolsDigest has those that the module needs
-	text, _ := json.Marshal(struct {                      // texts always marshal
+	secret, key := clientSecrets(s)
+	text, _ := json.Marshal(struct { // texts always marshal
 		config.MCPServer
-		Env, Headers map[string]string
-		ClientSecret string
-	}{s, revealSecrets(s.Env), revealSecrets(s.Headers), clientSecret(s)})
+		Env, Headers            map[string]string
+		ClientSecret, ClientKey string
+	}{s, revealSecrets(s.Env), revealSecrets(s.Headers), secret, key})
 	return text
 }
 

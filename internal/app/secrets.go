@@ -20,7 +20,8 @@ func configSecrets(cfg *config.Config) []string {
 	for _, s := range cfg.MCPServers {
 		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
 		list = append(list, secretValues(s.Env)...)
-		list = append(list, redact.Values(clientSecret(s))...)
+		secret, key := clientSecrets(s)
+		list = append(append(list, redact.Values(secret)...), redact.Values(key)...)
 	}
 	for _, s := range cfg.Sources {
 		list = append(append(list, string(s.Password)), secretValues(s.QueryParams)...)

@@ -29,8 +29,9 @@ type MCPServer struct {
 	URL     string                    // http or https
 	Headers map[string]yamldoc.Secret // of requests to URL
 
-	OAuth     *ServerOAuth `json:",omitzero"` // how connections to URL are authorized; nil is not
-	PerCaller bool         `json:",omitzero"` // each call has the token of the person for whom it is made; requires OAuth
+	OAuth     *ServerOAuth   `json:",omitzero"` // how connections to URL are authorized; nil is not
+	PerCaller bool           `json:",omitzero"` // each call has the token of the person for whom it is made; requires OAuth
+	Exchange  *TokenExchange `json:",omitzero"` // how persons get tokens; nil: they log in
 
 	Revision string `json:",omitzero"` // the newest revision of the protocol to speak; "" is the newest that is known
 
@@ -63,7 +64,7 @@ func readMCPServer(it item) {
 		"url":         yamldoc.FileAllowed(yamldoc.ServerURL(&s.URL)),
 		"headers":     yamldoc.HeaderMap(&s.Headers),
 		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer), "oauth": oauthField(&s.OAuth)}),
-		"credentials": yamldoc.MappingField(yamldoc.Fields{"per": perCallerField(&s.PerCaller)}),
+		"credentials": yamldoc.MappingField(yamldoc.Fields{"per": perCallerField(&s.PerCaller), "exchange": exchangeField(&s.Exchange)}),
 		"revision":    yamldoc.OneOfField(&s.Revision, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
 		"relay":       relayField(&s.Relay),
 		"prefix":      toolPrefix(&s.Prefix),

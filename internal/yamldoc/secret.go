@@ -78,6 +78,24 @@ func RequiredSecret(to *Secret) func(Value) {
 	}
 }
 
+// SecretText reads a secret that may have several lines, such as a private key. It must be
+// written as a variable that is set, or as a file.
+func SecretText(to *Secret) func(Value) {
+	return FileAllowed(func(v Value) {
+		if !v.IsScalar() {
+			v.AddRedactedError("must be a variable or a file", "for example ${file:/run/secrets/NAME}")
+			return
+		}
+		if _, ok := parseSource(v.Node.Value); !ok {
+			v.AddRedactedError("must be only a variable or a file, because documents are stored with every task", "write ${file:/run/secrets/NAME}, for example")
+			return
+		}
+		if text, ok := v.ReadScalar(); ok {
+			*to = Secret(text)
+		}
+	})
+}
+
 // ParseKey returns text as a key, without surrounding white space, which shells and
 // editors add. It reports false for a key that no header can have.
 func ParseKey(text string) (key Secret, ok bool) {

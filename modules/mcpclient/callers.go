@@ -32,6 +32,7 @@ type callerConns struct {
 // callerConn is the connection of one subject.
 type callerConn struct {
 	subject mcpauth.Subject
+	auth    mcpauth.Authorizer // of all its connections, so that it knows what has failed
 
 	sem     chan struct{} // holds a token while no goroutine uses what follows
 	conn    *conn         // nil while there is none
@@ -79,7 +80,7 @@ func (p *callerConns) enter(subject mcpauth.Subject) (*callerConn, error) {
 		if len(p.conns) >= maxCallerConns && !p.evict() {
 			return nil, errcode.New(errcode.RateLimited, "the MCP server %q serves %d people at once, the most there can be; try again later", p.config.Name, maxCallerConns)
 		}
-		c = &callerConn{subject: subject, sem: make(chan struct{}, 1), delays: backoff.Backoff{Jitter: true}}
+		c = &callerConn{subject: subject, auth: p.config.authorizer(subject), sem: make(chan struct{}, 1), delays: backoff.Backoff{Jitter: true}}
 		c.sem <- struct{}{}
 		c.idle = time.AfterFunc(callerIdle, func() { p.closeIdle(c) })
 		p.conns[subject] = c
@@ -175,7 +176,7 @@ func (p *callerConns) connection(ctx context.Context, c *callerConn) (*conn, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	n, err := dial(ctx, p.config, p.log, p.config.authorizer(c.subject))
+	n, err := dial(ctx, p.config, p.log, c.auth)
 	switch {
 	case err == nil:
 		c.conn = n

@@ -1,6 +1,7 @@
 // Package mcpclient is a client of the Model Context Protocol
 // (https://modelcontextprotocol.io). It makes any MCP server a module with one tool
-// group, which has the server's tools.
+// group, which has the server's tools, and tools that list and read its resources and prompts.
+// What the server asks during a call goes to the caller (tool.RequestInput).
 //
 //	m, err := mcpclient.New(mcpclient.Config{Name: "fs", Command: mcpclient.Command{Path: "mcp-server-filesystem"}, Pins: pins})
 //	err = loader.LoadModule(ctx, m)
@@ -10,6 +11,9 @@
 // server sends is limited in size and rate. A server that violates the protocol loses
 // its connection; other modules are not affected. A call that may have had an effect is
 // never sent twice.
+//
+// A server over HTTP may require OAuth (package mcpauth). With PerCaller, each caller has a
+// connection of its own with its own token.
 //
 // The package does not check arguments or permissions; package gate does.
 package mcpclient

@@ -26,12 +26,16 @@ type suiteLogin struct {
 	machine bool // no login is needed
 }
 
+// machineScenarios begins the names of the scenarios in which a machine logs in.
+const machineScenarios = "auth/client-credentials-"
+
 // newSuiteLogin returns the login of a scenario, with the client that its context names.
 func newSuiteLogin(ctx context.Context, url, scenario, dir string, values mcpauth.Values) (*suiteLogin, error) {
 	var client struct {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 		Issuer string `json:"issuer"`
+		Key    string `json:"private_key_pem"`
 	}
 	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
 		if err := json.Unmarshal([]byte(text), &client); err != nil {
@@ -43,8 +47,9 @@ func newSuiteLogin(ctx context.Context, url, scenario, dir string, values mcpaut
 	if client.ID != "" {
 		c.ClientID, c.ClientSecret, c.Issuer = client.ID, client.Secret, client.Issuer
 	}
-	if scenario == "auth/client-credentials-basic" {
+	if strings.HasPrefix(scenario, machineScenarios) {
 		c.Grant, c.ClientMetadataURL, l.machine = mcpauth.ClientCredentials, "", true
+		c.ClientKey = client.Key
 		issuer, err := namedIssuer(ctx, url)
 		if err != nil {
 			return nil, err

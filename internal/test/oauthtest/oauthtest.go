@@ -27,7 +27,7 @@ import (
 )
 
 // Issuer is an authorization server: authorization codes with PKCE, client credentials, refresh
-// tokens that are used once, and registration. Its fields may be changed between requests, with
+// tokens that are used once, exchanges of tokens, and registration. Its fields may be changed between requests, with
 // Change.
 type Issuer struct {
 	server *httptest.Server
@@ -35,6 +35,8 @@ type Issuer struct {
 	mu sync.Mutex // guards what follows
 
 	Clients  map[string]string                          // registered clients and their secrets; "" is a public one
+	Keys     map[string]any                             // public keys of clients that authenticate with one
+	Subjects map[string]string                          // tokens that may be exchanged, and their users
 	Lasts    time.Duration                              // of access tokens
 	Metadata func(map[string]any)                       // changes the metadata; nil does not
 	Redirect func(url.Values)                           // changes where the browser is sent; nil does not
@@ -46,18 +48,21 @@ type Issuer struct {
 	access      map[string]issued
 	Refreshes   int            // how many refresh tokens were used
 	RefreshesOf map[string]int // by user
+	Exchanges   []url.Values   // requests for an exchange
+	assertions  map[string]bool
 	Requests    []string
 }
 
 // issued is what a token is for.
 type issued struct {
 	user, client, resource, scope string
+	exchanged                     bool
 	expires                       time.Time
 }
 
 // newIssuer starts an issuer.
 func newIssuer(t testing.TB) *Issuer {
-	i := &Issuer{RefreshesOf: map[string]int{}, Clients: map[string]string{}, Lasts: time.Hour, codes: map[string]url.Values{}, refresh: map[string]issued{}, access: map[string]issued{}}
+	i := &Issuer{RefreshesOf: map[string]int{}, Clients: map[string]string{}, Keys: map[string]any{}, Subjects: map[string]string{}, assertions: map[string]bool{}, Lasts: time.Hour, codes: map[string]url.Values{}, refresh: map[string]issued{}, access: map[string]issued{}}
 	i.server = httptest.NewServer(i)
 	t.Cleanup(i.server.Close)
 	return i
@@ -135,7 +140,8 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	if !basic {
 		client, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
 	}
-	if want, known := i.Clients[client]; !known || want != secret {
+	signed := r.PostForm.Has("client_assertion")
+	if want, known := i.Clients[client]; signed && !i.acceptsAssertion(r.PostForm) || !signed && (!known || want != secret) {
 		writeError(w, http.StatusUnauthorized, "invalid_client")
 		return
 	}
@@ -152,7 +158,9 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 		i.Refreshes++
 		i.RefreshesOf[to.user]++
 	case "client_credentials":
-		to, ok = issued{user: "machine", resource: r.PostForm.Get("resource"), scope: r.PostForm.Get("scope")}, secret != ""
+		to, ok = issued{user: "machine", resource: r.PostForm.Get("resource"), scope: r.PostForm.Get("scope")}, secret != "" || signed
+	case exchangeGrant:
+		to, ok = i.exchange(r.PostForm)
 	}
 	if !ok {
 		writeError(w, http.StatusBadRequest, "invalid_grant")
@@ -179,6 +187,9 @@ func (i *Issuer) answerToken(w http.ResponseWriter, to issued) {
 	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(i.Lasts / time.Second), "refresh_token": refresh}
 	if to.scope != "" {
 		answer["scope"] = to.scope
+	}
+	if to.exchanged {
+		answer["issued_token_type"] = "urn:ietf:params:oauth:token-type:access_token"
 	}
 	if i.Answer != nil {
 		i.Answer(answer)

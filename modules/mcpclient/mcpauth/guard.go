@@ -69,7 +69,11 @@ func (g *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (g *guardedTransport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c := g.server.config
 	d := net.Dialer{Timeout: dialTimeout}
-	if address != hostPort(c.URL) && address != hostPort(c.Issuer) {
+	exchange := ""
+	if c.Exchange != nil {
+		exchange = hostPort(c.Exchange.TokenURL)
+	}
+	if address != hostPort(c.URL) && address != hostPort(c.Issuer) && address != exchange {
 		var private []netip.Prefix
 		if c.Private != nil {
 			private = c.Private()

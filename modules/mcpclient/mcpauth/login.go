@@ -84,6 +84,8 @@ func (s *Server) checkLogin(ctx context.Context, subject Subject, q LoginRequest
 	switch {
 	case err != nil:
 		return "", err
+	case s.exchanges(subject):
+		return "", errcode.New(errcode.Conflict, "the MCP server %q needs no login of callers: the token with which you authenticate is exchanged", s.config.Server)
 	case s.config.Grant == ClientCredentials:
 		return "", errcode.New(errcode.Conflict, "the MCP server %q has client credentials, so it needs no login", s.config.Server)
 	case subject == "" || subject != Operator && !s.config.PerCaller:

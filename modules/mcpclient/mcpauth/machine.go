@@ -9,114 +9,172 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/backoff"
 )
 
-// machine implements Authorizer with the client credentials of the configuration. Its token is in
-// memory only.
-type machine struct {
+// issued implements Authorizer with tokens that an issuer issues without a browser: for the client
+// credentials of the configuration, or in exchange for a token of a person. They are in memory only.
+type issued struct {
 	server *Server
+	proof  func() (proof, error) // what a token is requested with
 
-	mu      sync.Mutex // held during a request for a token; guards what follows
-	token   *oauth2.Token
-	scopes  []string // of token
-	at      time.Time
-	retryAt time.Time
-	lastErr error // of the last attempt
-	delays  backoff.Backoff
+	mu     sync.Mutex // held during a request for a token; guards what follows
+	token  *oauth2.Token
+	ends   time.Time // of the proof of token; zero if it does not end
+	scopes []string  // of token
+	at     time.Time
+	failed failedRequest
+	delays backoff.Backoff
+}
+
+// proof is what a token is requested with, besides the credentials of the client.
+type proof struct {
+	params  url.Values // of the request
+	secret  string     // in params; "" for none
+	expires time.Time  // zero if it does not end
+	check   func(*oauth2.Token) error
+}
+
+// failedRequest is the last request for a token, if it has failed.
+type failedRequest struct {
+	secret string // of its proof
+	until  time.Time
+	err    error
+}
+
+// clientProof is the proof of client credentials.
+func clientProof() (proof, error) {
+	return proof{params: url.Values{"grant_type": {"client_credentials"}}, check: func(*oauth2.Token) error { return nil }}, nil
 }
 
 // TokenSource implements auth.OAuthHandler. Without a valid token the request has none, and the
-// challenge of the server says where to get one.
-func (m *machine) TokenSource(context.Context) (oauth2.TokenSource, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.valid() {
+// challenge of the server says where to get one. Without a proof there is no request.
+func (i *issued) TokenSource(context.Context) (oauth2.TokenSource, error) {
+	if _, err := i.proof(); err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.valid() {
 		return nil, nil
 	}
-	return oauth2.StaticTokenSource(m.token), nil
+	return oauth2.StaticTokenSource(i.token), nil
 }
 
-// valid reports whether there is a token that has not expired. It must be called with mu held.
-func (m *machine) valid() bool {
-	return m.token != nil && (m.token.Expiry.IsZero() || time.Until(m.token.Expiry) > expiryMargin)
+// valid reports whether there is a token that has not expired, and whose proof has not. It must be
+// called with mu held.
+func (i *issued) valid() bool {
+	return i.token != nil && i.server.lasts(i.token.Expiry) && i.server.lasts(i.ends)
 }
+
+// lasts reports whether a time is not near. The zero time never is.
+func (s *Server) lasts(end time.Time) bool { return end.IsZero() || end.Sub(s.now()) > expiryMargin }
 
 // Authorize implements auth.OAuthHandler: it gets a token, or one with the further scopes that the
 // server asks for.
-func (m *machine) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
+func (i *issued) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
 	challenge, err := readChallenge(response)
 	if err != nil {
-		return m.server.unusable(err)
+		return i.server.unusable(err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.valid() && m.token.AccessToken != bearerOf(request) {
+	p, err := i.proof()
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.valid() && i.token.AccessToken != bearerOf(request) {
 		return nil // another request has got it
 	}
-	if m.valid() && response.StatusCode == http.StatusUnauthorized && time.Since(m.at) < refreshPause {
-		return errcode.New(errcode.ToolUnavailable, "the MCP server %q rejects the token that its issuer has just issued", m.server.config.Server)
-	}
-	scopes := unionScopes(m.scopes, m.server.config.Scopes, challengeScopes(challenge))
-	if response.StatusCode == http.StatusForbidden && len(scopes) == len(m.scopes) {
-		return errcode.New(errcode.ToolUnavailable, "the MCP server %q asks for scopes that its issuer does not grant", m.server.config.Server)
-	}
-	if wait := time.Until(m.retryAt); wait > 0 {
-		return errcode.Wrap(errcode.ToolUnavailable, m.lastErr, "rolecall got no token for the MCP server %q; its log says why, and the next attempt is in %v", m.server.config.Server, wait.Round(100*time.Millisecond))
+	scopes := unionScopes(i.scopes, i.server.config.Scopes, challengeScopes(challenge))
+	if err := i.mayRequest(p, response.StatusCode, len(scopes) > len(i.scopes)); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	client := remembering(m.server.httpClient())
-	d, err := m.server.discover(ctx, client, challenge, m.server.config.Issuer)
+	client := remembering(i.server.httpClient())
+	at, err := i.server.findTokenEndpoint(ctx, client, challenge, p)
 	if err == nil {
-		err = m.request(ctx, client, d, scopes)
+		err = i.request(ctx, client, at, p, scopes)
 	}
 	if err != nil {
-		m.token, m.lastErr, m.retryAt = nil, err, time.Now().Add(m.delays.Next())
-		return errcode.Wrap(errcode.ToolUnavailable, err, "rolecall got no token for the MCP server %q; its log says why", m.server.config.Server)
+		return i.fail(p, err)
 	}
-	m.delays.Reset()
+	i.delays.Reset()
 	return nil
+}
+
+// mayRequest returns an error if a token must not be requested now. more reports whether the server
+// asks for further scopes. It must be called with mu held.
+func (i *issued) mayRequest(p proof, status int, more bool) error {
+	name := i.server.config.Server
+	if i.valid() && status == http.StatusUnauthorized && time.Since(i.at) < refreshPause {
+		return errcode.New(errcode.ToolUnavailable, "the MCP server %q rejects the token that its issuer has just issued", name)
+	}
+	if status == http.StatusForbidden && !more {
+		return errcode.New(errcode.ToolUnavailable, "the MCP server %q asks for scopes that its issuer does not grant", name)
+	}
+	wait := time.Until(i.failed.until)
+	switch {
+	case wait <= 0 || i.failed.secret != p.secret:
+		return nil
+	case errcode.CodeOf(i.failed.err) == errcode.AuthorizationRequired:
+		return i.failed.err
+	}
+	return errcode.Wrap(errcode.ToolUnavailable, i.failed.err, "rolecall got no token for the MCP server %q; its log says why, and the next attempt is in %v", name, wait.Round(100*time.Millisecond))
+}
+
+// fail records a request that failed, and returns its error. It must be called with mu held.
+func (i *issued) fail(p proof, err error) error {
+	if p.secret != "" && isRefusal(err) {
+		err = i.server.refused(plainError(err))
+	} else {
+		err = errcode.Wrap(errcode.ToolUnavailable, plainError(err), "rolecall got no token for the MCP server %q; its log says why", i.server.config.Server)
+	}
+	i.token, i.failed = nil, failedRequest{p.secret, time.Now().Add(i.delays.Next()), err}
+	return err
 }
 
 // request gets a token for the server. It must be called with mu held.
-func (m *machine) request(ctx context.Context, client *http.Client, d discovered, scopes []string) error {
+func (i *issued) request(ctx context.Context, client *http.Client, at tokenEndpoint, p proof, scopes []string) error {
 	if len(scopes) == 0 {
-		scopes = d.scopes
+		scopes = at.scopes
 	}
-	c := clientcredentials.Config{
-		ClientID: m.server.config.ClientID, ClientSecret: m.server.config.ClientSecret, TokenURL: d.issuer.TokenEndpoint,
-		Scopes: scopes, AuthStyle: authStyle(d.issuer.TokenEndpointAuthMethodsSupported), EndpointParams: url.Values{"resource": {d.resource}},
+	c, err := i.server.clientCredentials(at)
+	if err != nil {
+		return err
+	}
+	c.Scopes = scopes
+	c.EndpointParams.Set("resource", at.resource)
+	for name, values := range p.params {
+		c.EndpointParams[name] = slices.Clone(values)
 	}
 	token, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 	if err != nil {
-		return plainError(err)
-	}
-	if err := m.server.checkToken(token, d.resource, d.issuer.Issuer); err != nil {
 		return err
 	}
-	m.token, m.scopes, m.at = token, scopes, time.Now()
+	if err := p.check(token); err != nil {
+		return err
+	}
+	if err := i.server.checkToken(token, at.resource, at.issuer); err != nil {
+		return err
+	}
+	i.token, i.ends, i.scopes, i.at = token, p.expires, scopes, time.Now()
 	return nil
 }
 
-// authStyle returns how the client authenticates at the token endpoint.
-func authStyle(methods []string) oauth2.AuthStyle {
-	if len(methods) == 0 || slices.Contains(methods, "client_secret_basic") {
-		return oauth2.AuthStyleInHeader
-	}
-	return oauth2.AuthStyleInParams
-}
-
 // Secrets implements Authorizer.
-func (m *machine) Secrets() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	secrets := []string{m.server.config.ClientSecret}
-	if m.token != nil {
-		secrets = append(secrets, m.token.AccessToken, m.token.RefreshToken)
+func (i *issued) Secrets() []string {
+	secrets := []string{i.server.config.ClientSecret}
+	if p, err := i.proof(); err == nil {
+		secrets = append(secrets, p.secret)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.token != nil {
+		secrets = append(secrets, i.token.AccessToken, i.token.RefreshToken)
 	}
 	return secrets
 }

@@ -1,5 +1,6 @@
 // Package mcpauth authorizes connections to MCP servers with OAuth 2.1, as the Model Context
-// Protocol defines it. A person logs in with a browser, or this program has credentials of its own.
+// Protocol defines it. A person logs in with a browser, this program has credentials of its own, or
+// the token with which a person has authenticated here is exchanged.
 //
 //	logins := mcpauth.NewStore(values, keys)
 //	server, err := mcpauth.New(mcpauth.Config{Server: "web", URL: "https://mcp.example.com/mcp", Logins: logins})
@@ -7,7 +8,7 @@
 //	login, err := server.FinishLogin(ctx, mcpauth.Operator, offer.ID, answer)
 //	transport.OAuthHandler = server.Authorizer(mcpauth.Operator)
 //
-// Tokens are stored sealed, and refreshed when they expire. A token belongs to one server, one
+// Tokens of logins are stored sealed, and refreshed when they expire. A token belongs to one server, one
 // subject, one issuer and one address; nothing else can use it. Servers and issuers are untrusted:
 // redirects are errors, addresses that are not public are refused, and the issuer of a server is
 // the one that the operator configured or logged in with first.
@@ -19,7 +20,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -47,14 +50,17 @@ type Config struct {
 	Server string // its name
 	URL    string // its address: https, or http on this machine
 
-	Grant             Grant    // "" is AuthorizationCode
-	ClientID          string   // registered with the issuer; "" registers a client with each login
-	ClientSecret      string   // of ClientID; it requires Issuer
-	ClientMetadataURL string   // of a client id metadata document, https; used if the issuer supports it
-	Scopes            []string // to request; none requests those that the server names
-	Issuer            string   // the only issuer; "" is that of the operator's first login
-	Audience          string   // that a token which is a JWT may have in place of the server's address; "" for none
-	PerCaller         bool     // each call has the token of the person for whom it is made
+	Grant             Grant     // "" is AuthorizationCode
+	ClientID          string    // registered with the issuer; "" registers a client with each login
+	ClientSecret      string    // of ClientID; it requires Issuer
+	ClientKey         string    // of ClientID, in place of ClientSecret: a private key in PEM; it requires ClientCredentials
+	ClientKeyID       string    // by which the issuer knows the key; "" for none
+	ClientMetadataURL string    // of a client id metadata document, https; used if the issuer supports it
+	Scopes            []string  // to request; none requests those that the server names
+	Issuer            string    // the only issuer; "" is that of the operator's first login
+	Audience          string    // that a token which is a JWT may have in place of the server's address; "" for none
+	PerCaller         bool      // each call has the token of the person for whom it is made
+	Exchange          *Exchange // how persons get tokens without a login; nil is not
 
 	// Private returns the addresses that are not public and may be connected to. nil returns none.
 	Private func() []netip.Prefix
@@ -64,7 +70,9 @@ type Config struct {
 // Server authorizes connections to one server. It is safe for concurrent use.
 type Server struct {
 	config  Config
-	machine machine // for ClientCredentials
+	machine issued      // for ClientCredentials
+	signer  jose.Signer // with Config.ClientKey; nil without
+	now     func() time.Time
 }
 
 // New returns a Server. It connects to nothing. Errors have the code invalid_config.
@@ -72,8 +80,14 @@ func New(c Config) (*Server, error) {
 	if c.Grant == "" {
 		c.Grant = AuthorizationCode
 	}
-	s := &Server{config: c}
-	s.machine.server = s
+	s := &Server{config: c, now: time.Now}
+	s.machine.server, s.machine.proof = s, clientProof
+	if c.ClientKey != "" {
+		var err error
+		if s.signer, err = newSigner(c.ClientKey, c.ClientKeyID); err != nil {
+			return nil, c.invalid(err.Error())
+		}
+	}
 	return s, c.check()
 }
 
@@ -91,12 +105,14 @@ func (c Config) check() error {
 		return c.invalid("the issuer must begin with https://; http is for an issuer on this machine")
 	case c.ClientSecret != "" && (c.ClientID == "" || c.Issuer == ""):
 		return c.invalid("a client secret needs the client id and the issuer that it is for")
-	case machine && c.ClientSecret == "":
-		return c.invalid("client credentials need a client id, a client secret and the issuer that they are for")
-	case machine && c.PerCaller:
+	case c.ClientKey != "" && (c.ClientID == "" || c.Issuer == "" || c.ClientSecret != "" || !machine):
+		return c.invalid("a client key is for client credentials, in place of a client secret, and needs the client id and the issuer")
+	case machine && c.ClientSecret == "" && c.ClientKey == "":
+		return c.invalid("client credentials need a client id, a client secret or key, and the issuer that they are for")
+	case machine && c.PerCaller && c.Exchange == nil:
 		return c.invalid("client credentials are of this program, so they cannot be those of each caller")
 	}
-	return nil
+	return c.checkExchange()
 }
 
 // invalid returns the error of a configuration.
@@ -126,6 +142,10 @@ func (s *Server) PerCaller() bool { return s.config.PerCaller }
 
 // NeedsLogin reports whether connections of a subject fail until a person logs in.
 func (s *Server) NeedsLogin(ctx context.Context, subject Subject) bool {
+	if s.exchanges(subject) {
+		_, err := s.exchangeProof(subject)
+		return err != nil
+	}
 	if s.config.Grant == ClientCredentials {
 		return false
 	}
@@ -141,8 +161,12 @@ type Authorizer interface {
 }
 
 // Authorizer returns what authorizes connections of a subject. It never asks a person: without a
-// valid token its errors have the code authorization_required.
+// valid token its errors have the code authorization_required. Connections of a subject share one, so
+// that a token is requested once.
 func (s *Server) Authorizer(subject Subject) Authorizer {
+	if s.exchanges(subject) {
+		return s.newExchange(subject)
+	}
 	if s.config.Grant == ClientCredentials {
 		return &s.machine
 	}
