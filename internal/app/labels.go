@@ -131,7 +131,8 @@ func offeredTools(cfg *config.Config) []toolboxfile.DeclaredTool {
 	return slices.DeleteFunc(slices.Clone(cfg.Tools), func(t toolboxfile.DeclaredTool) bool { return t.Type == toolboxfile.ToolGraphUpdate })
 }
 
-// toolNotes returns a note for each declared tool that is not offered. cfg may be nil.
+// toolNotes returns a note for each declared tool that is not offered, and for each parameter that
+// accepts less than in Toolbox. cfg may be nil.
 func toolNotes(cfg *config.Config) (notes []string) {
 	if cfg == nil {
 		return nil
@@ -141,7 +142,7 @@ func toolNotes(cfg *config.Config) (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: tool %s is not offered: TrustGraph has no HTTP API for %s", t.Pos, t.Name, t.Type))
 		}
 	}
-	return notes
+	return append(notes, cfg.ListAnchored()...)
 }
 
 // labelledServer is an MCP server or module with the labels of all of its tools.

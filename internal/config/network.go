@@ -41,7 +41,7 @@ func readNetwork(it item) {
 	network := Network{Name: it.Name, Pos: it.Pos}
 	it.ReadFields(yamldoc.Fields{
 		"allowHTTP":        yamldoc.BoolField(&network.AllowHTTP),
-		"privateAddresses": addressRangeList(&network.PrivateAddresses),
+		"privateAddresses": yamldoc.AddressRangeList(&network.PrivateAddresses, false),
 		"hosts":            hostRuleField(&network.Hosts),
 		"maxBody":          yamldoc.BoundedInt(&network.MaxBody, maxArtifactBytes),
 		"maxRedirects":     redirectsField(&network.MaxRedirects),
@@ -63,49 +63,4 @@ func redirectsField(to **int) func(yamldoc.Value) {
 			*to = &most
 		}
 	}
-}
-
-// addressRangeList reads a list of IP address ranges.
-func addressRangeList(to *[]netip.Prefix) func(yamldoc.Value) {
-	return func(v yamldoc.Value) {
-		if !v.IsList() {
-			v.AddTypeError("a list of address ranges", "for example [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
-			return
-		}
-		for _, item := range v.ListItems() {
-			if p, ok := readAddressRange(item); ok {
-				*to = append(*to, p)
-			}
-		}
-	}
-}
-
-// readAddressRange reads a range in CIDR notation.
-func readAddressRange(v yamldoc.Value) (netip.Prefix, bool) {
-	text, ok := v.ReadNonEmpty()
-	if !ok {
-		return netip.Prefix{}, false
-	}
-	p, err := netip.ParsePrefix(text)
-	switch {
-	case err != nil && addressAsRange(text) != "":
-		v.AddError(yamldoc.QuoteText(v.Node.Value)+" is one address, not a range", "write "+addressAsRange(text))
-	case err != nil || p.Addr().Is4In6():
-		v.AddTypeError("an address range", "for example 10.1.0.0/16 or fd00::/8")
-	case p != p.Masked():
-		v.AddError(yamldoc.QuoteText(v.Node.Value)+" has address bits set after its prefix length", "write "+p.Masked().String())
-	default:
-		return p, true
-	}
-	return netip.Prefix{}, false
-}
-
-// addressAsRange returns the range that contains only the address in text, or ""
-// if text is not an address.
-func addressAsRange(text string) string {
-	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.Zone() != "" || addr.Is4In6() {
-		return ""
-	}
-	return netip.PrefixFrom(addr, addr.BitLen()).String()
 }

@@ -59,6 +59,7 @@ func (r *reader) read(files []yamldoc.File, items []Item) (*Config, error) {
 	if !r.partial {
 		r.set.CheckReferences()
 		r.runDeferred()
+		r.toolbox.CheckNetworks(r.config.Network.PrivateAddresses)
 		r.toolbox.CheckTools()
 	}
 	return r.config, r.docs.ListErrors()

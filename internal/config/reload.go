@@ -64,6 +64,7 @@ func (r *reader) patchedConfig(files []yamldoc.File) (*Config, bool) {
 	}
 	r.set.CheckReferences()
 	r.runDeferred()
+	r.toolbox.CheckNetworks(r.config.Network.PrivateAddresses)
 	valid := r.toolbox.CheckTools()
 	return r.config, valid && r.docs.ErrorCount() == 0
 }

@@ -174,3 +174,36 @@ func writeFile(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// A tool whose document is unchanged is read again when the document changes that decides about it:
+// its source, or the addresses that the operator allows.
+func TestReloadFiles_ReadsWhatOtherDocumentsDecide(t *testing.T) {
+	const tool = "kind: tool\nname: one\ntype: http\nsource: api\ndescription: d\nmethod: GET\npath: /\nqueryParams: [{name: q, type: string, description: d, allowedValues: ['a|b']}]\n"
+	const other = "---\nkind: tool\nname: two\ntype: http\nsource: api\ndescription: d\nmethod: GET\npath: /\n"
+	text := func(private, profile string) string {
+		return tool + other + "---\n{kind: network, name: n, privateAddresses: " + private + "}\n---\n{kind: source, name: api, type: http, baseUrl: 'http://h', allowedIpRanges: [10.0.0.1], profile: " + profile + "}\n"
+	}
+	path := filepath.Join(t.TempDir(), "tools.yaml")
+	write := func(content string) {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text("[10.0.0.0/8]", "compat"))
+	cfg, err := config.LoadFiles([]string{path}, nil)
+	if err != nil || len(cfg.ListAnchored()) != 1 {
+		t.Fatalf("%v, %v", cfg.ListAnchored(), err)
+	}
+	for content, want := range map[string]string{
+		text("[10.0.0.0/8]", "strict"):   "neither between slashes",
+		text("[10.1.0.0/16]", "compat"):  "privateAddresses of kind: network",
+		text("[10.0.0.1/32]", "compat"):  "",
+		text("[10.0.0.0/8]", "compat\n"): "",
+	} {
+		write(content)
+		again, err := cfg.ReloadFiles([]string{path}, nil)
+		if want == "" && (err != nil || len(again.ListAnchored()) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", content, err)
+		}
+	}
+}

@@ -34,12 +34,22 @@ func TestModule_Aliases(t *testing.T) {
 			if tt.name != "yugabytedb" { // which has no tool for any statement
 				text += fmt.Sprintf("---\n{kind: tool, name: any, type: %s-execute-sql, source: db, description: d}\n", tt.name)
 			}
+			listing := map[string]string{"cockroachdb": "cockroachdb-list-tables", "yugabytedb": "postgres-list-tables", "tidb": "tidb-list-tables"}[tt.name]
+			if listing == "" { // Toolbox has none of their own
+				listing = "mysql-list-tables"
+			}
+			text += fmt.Sprintf("---\n{kind: tool, name: tables, type: %s, source: db, description: d}\n", listing)
 			w := open(t, "%s", text)
 			if got := w.rows("one", `{}`); got != `[{"v":1}]` {
 				t.Errorf("got %s", got)
 			}
 			if strings.Contains(text, "name: any") {
 				w.rows("any", fmt.Sprintf(`{"sql": "CREATE TABLE %s_t (v integer)"}`, tt.name))
+				if got := w.rows("tables", fmt.Sprintf(`{"table_names": "%s_t", "output_format": "simple"}`, tt.name)); !strings.Contains(got, `{"name":"`+tt.name+`_t"}`) {
+					t.Errorf("got %s", got)
+				}
+			} else if got := w.rows("tables", `{"table_names": "none"}`); got != `[]` {
+				t.Errorf("got %s", got)
 			}
 		})
 	}
@@ -54,4 +64,24 @@ func TestModule_CockroachIsReadOnly(t *testing.T) {
 {kind: tool, name: any, type: cockroachdb-execute-sql, source: db, description: d}
 `, d.Host, d.Port, d.User, d.Password, d.Name)
 	wantCode(t, w.call(t.Context(), "any", `{"sql": "CREATE TABLE t (v integer)"}`), errcode.ToolExecutionFailed)
+}
+
+// TiDB rejects transactions that only read in its default settings, so none is begun to list
+// tables. MariaDB counts those that a connection has begun.
+func TestModule_TiDBListsWithoutReadOnlyTransaction(t *testing.T) {
+	d := dbtest.NewMariaDB(t)
+	for kind, want := range map[string]string{"tidb": "0", "mysql": "1"} {
+		w := open(t, `
+{kind: source, name: db, type: %[1]s, host: %[2]q, port: %[3]d, user: %[4]q, password: %[5]q, database: %[6]q, maxConnections: 1}
+---
+{kind: tool, name: tables, type: mysql-list-tables, source: db, description: d}
+---
+{kind: tool, name: begun, type: mysql-sql, source: db, description: d,
+ statement: "SHOW SESSION STATUS LIKE 'Com_begin'"}
+`, kind, d.Host, d.Port, d.User, d.Password, d.Name)
+		w.rows("tables", `{}`)
+		if got := w.rows("begun", `{}`); got != `[{"Variable_name":"Com_begin","Value":"`+want+`"}]` {
+			t.Errorf("%s: got %s", kind, got)
+		}
+	}
 }

@@ -20,8 +20,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// maxErrorBody is how many bytes of a service's error response reach the caller.
-const maxErrorBody = 2 << 10
+// Limits of the bytes of a service's error response that reach the caller.
+const (
+	maxErrorBody     = 2 << 10
+	maxFullErrorBody = 64 << 10 // with returnFullError: true
+)
 
 // send sends a request and reads the whole response.
 func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error) {
@@ -39,7 +42,7 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 	case err != nil:
 		return tool.Result{}, err
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return tool.Result{}, r.statusError(answer.StatusCode, data, min(most, maxErrorBody))
+		return tool.Result{}, r.statusError(answer.StatusCode, data, min(most, r.errorBytes()))
 	case len(data) > most:
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's response has more than %d bytes; request less data", most)
 	}
@@ -92,11 +95,26 @@ func (r *request) answeredError(doc gjson.Result) error {
 	return errcode.New(errcode.ToolExecutionFailed, "the service answered with an error: %s", textutil.Truncate(text, maxErrorBody))
 }
 
+// errorBytes returns how many bytes of an error response reach the caller: 0 if the source has
+// returnFullError: false.
+func (r *request) errorBytes() int {
+	switch full := r.tool.module.config.Source.FullError; {
+	case full == nil:
+		return maxErrorBody
+	case *full:
+		return maxFullErrorBody
+	}
+	return 0
+}
+
 // statusError returns the error of a response whose status is not 2xx. It contains
 // the first bytes of the body unless they may repeat a value that the caller must not see.
 func (r *request) statusError(status int, data []byte, most int) error {
 	if r.tool.hasSecrets() {
 		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its body is withheld because it may contain a secure or claim value", status).With("status", status)
+	}
+	if most == 0 {
+		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d %s", status, http.StatusText(status)).With("status", status)
 	}
 	data = r.secrets.RedactJSON(data)
 	body := textutil.Truncate(strings.ToValidUTF8(string(data), "\uFFFD"), most)
@@ -121,6 +139,15 @@ func (r *request) bodyResult(kind string, data []byte) tool.Result {
 	return tool.Result{Structured: doc}
 }
 
+// whyBlocked returns why an address of the source was not dialed, and what the operator can do.
+func (r *request) whyBlocked() string {
+	const list = "is not public; the operator can list it in privateAddresses of kind: network"
+	if s := r.tool.module.config.Source; s.PrivateNetworks != nil || s.BlockedRanges != nil {
+		return "its allowPrivateNetworks and customBlockedIpRanges exclude, or that " + list
+	}
+	return list
+}
+
 // classify returns a transport error with its code. The library's text contains
 // addresses, so it is wrapped for the log and not part of the message.
 func (r *request) classify(caller, timed context.Context, limit time.Duration, sent bool, err error) error {
@@ -136,7 +163,7 @@ func (r *request) classify(caller, timed context.Context, limit time.Duration, s
 	case timed.Err() != nil:
 		return errcode.New(errcode.ToolTimeout, "source %s did not answer within %v", source, limit)
 	case errors.Is(err, hosts.ErrNotPublic):
-		return errcode.New(errcode.AddressBlocked, "source %s resolves to an address that is not public; the operator can list it in privateAddresses of kind: network", source)
+		return errcode.New(errcode.AddressBlocked, "source %s resolves to an address that %s", source, r.whyBlocked())
 	case errors.Is(err, errOtherHost):
 		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects to another host; such redirects are not followed", source)
 	case errors.Is(err, errRedirectLoop):

@@ -32,7 +32,7 @@ var columnQueries = map[database.Type]string{
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-		WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
+		WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('information_schema', 'crdb_internal') AND n.nspname NOT LIKE 'pg\_%'
 			AND ($1 = '' OR c.relname = ANY (string_to_array($1, ',')))
 		ORDER BY n.nspname, c.relname, a.attnum`,
 	database.MySQL: `SELECT t.table_schema AS s, t.table_name AS o, 'TABLE' AS k,
@@ -122,7 +122,7 @@ func (l *listing) columns(ctx context.Context, p callerPool, names string) (list
 	if databaseTypes[l.tool.module.config.Source.Type] == database.MySQL {
 		args = append(args, names)
 	}
-	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: true, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
+	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: !l.tool.module.config.Source.NoReadOnly, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
 	if err != nil {
 		return nil, err
 	}

@@ -35,24 +35,30 @@ const (
 )
 
 // newClient returns the HTTP client of a source. It stays on the source's host, uses
-// no proxy, and dials only addresses that Network allows at that time.
+// no proxy, and dials only addresses that Network and the source allow at that time.
 func newClient(c Config) *http.Client {
 	network := c.Network
 	if network == nil {
 		network = func() Network { return Network{} }
 	}
-	conns := maxConns(c)
+	conns, narrower := maxConns(c), restrictionOf(c.Source)
 	return &http.Client{
 		CheckRedirect: sameHostOnly,
 		Transport: &http.Transport{
 			MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns, IdleConnTimeout: 90 * time.Second,
 			MaxResponseHeaderBytes: maxHead, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			DialContext: func(ctx context.Context, kind, addr string) (net.Conn, error) {
-				dialer := net.Dialer{Timeout: 10 * time.Second, Control: hosts.NewDialGuard(network().Private).Control}
+				dialer := net.Dialer{Timeout: 10 * time.Second, Control: hosts.NewDialGuard(network().Private).Restrict(narrower).Control}
 				return dialer.DialContext(ctx, kind, addr)
 			},
 		},
 	}
+}
+
+// restrictionOf returns how the fields of a source narrow what it may dial. They never widen
+// what Network allows.
+func restrictionOf(s toolboxfile.Source) hosts.Restriction {
+	return hosts.Restriction{PublicOnly: s.PrivateNetworks != nil && !*s.PrivateNetworks, Blocked: s.BlockedRanges, Allowed: s.AllowedRanges}
 }
 
 // maxConns returns how many connections a source of type http may have.

@@ -21,6 +21,7 @@ import (
 type pool struct {
 	fingerprint, source string
 	remote              bool // a database on a server
+	noReadOnly          bool // as of the source
 	log                 *slog.Logger
 
 	refs   int  // guarded by Pools.mu

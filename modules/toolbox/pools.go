@@ -82,8 +82,8 @@ func (p *Pools) PingServers(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, one := range p.unpinged() {
 		all.Go(func() {
-			_, _ = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: true}) // logs by itself
-			_ = p.release(one)                                                     // a failed close matters to the module only
+			_, _ = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: !one.noReadOnly}) // logs by itself
+			_ = p.release(one)                                                                // a failed close matters to the module only
 		})
 	}
 	all.Wait()
@@ -105,7 +105,7 @@ func (p *Pools) unpinged() (list []*pool) {
 
 // newPool returns a pool that has not connected yet.
 func newPool(c Config, log *slog.Logger) (*pool, error) {
-	one := &pool{source: c.Source.Name, log: log, remote: c.Source.Type != toolboxfile.SourceSQLite && c.Source.Type != toolboxfile.SourceHTTP}
+	one := &pool{source: c.Source.Name, log: log, noReadOnly: c.Source.NoReadOnly, remote: c.Source.Type != toolboxfile.SourceSQLite && c.Source.Type != toolboxfile.SourceHTTP}
 	if c.Source.Type == toolboxfile.SourceHTTP {
 		one.client, one.slots = newClient(c), fair.NewSemaphore(maxConns(c))
 		return one, nil

@@ -22,14 +22,15 @@ var ErrNotPublic = errors.New("the address is not public")
 // address than it did when it was checked (DNS rebinding). The zero DialGuard allows
 // nothing. A DialGuard is safe for concurrent use.
 type DialGuard struct {
-	public  *ssrf.Guardian
-	private []netip.Prefix
+	public       *ssrf.Guardian
+	private      []netip.Prefix
+	restrictions []Restriction
 }
 
 // NewDialGuard returns a DialGuard that allows public addresses and all addresses in
 // private.
 func NewDialGuard(private []netip.Prefix) DialGuard {
-	return DialGuard{ssrf.New(ssrf.WithAnyPort()), slices.Clone(private)}
+	return DialGuard{public: ssrf.New(ssrf.WithAnyPort()), private: slices.Clone(private)}
 }
 
 // Control is a value for net.Dialer.Control. It returns ErrNotPublic if the address is
@@ -50,6 +51,9 @@ func (g DialGuard) AllowsAddr(a netip.Addr) bool {
 		return false
 	}
 	a = a.Unmap()
+	if slices.ContainsFunc(g.restrictions, func(r Restriction) bool { return !r.permits(a, g.isPublic) }) {
+		return false
+	}
 	listed := slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a) })
 	switch {
 	case listed && nat64.Contains(a):
@@ -57,6 +61,11 @@ func (g DialGuard) AllowsAddr(a netip.Addr) bool {
 	case listed:
 		return true
 	}
+	return g.isPublic(a)
+}
+
+// isPublic reports whether an address is public, and not of this machine.
+func (g DialGuard) isPublic(a netip.Addr) bool {
 	return g.public.SafeAddr(a) == nil && !slices.Contains(cloudMetadata, a) && !isLocalAddr(a)
 }
 

@@ -188,7 +188,10 @@ func (c *compiler) addEntry(field string, l Literal, f *typeSpec, list *valueLis
 // parseAllowed returns the expression that an entry of allowedValues is. It reports whether
 // the entry is a value instead.
 func (c *compiler) parseAllowed(field, text string) (*expression, bool) {
-	e, literal, err := parseAllowed(text)
+	e, literal, err := parseAllowed(text, c.AnchorAllowed)
+	if err == nil && isAmbiguous(text) && !slices.Contains(c.set.anchored, c.name) {
+		c.set.anchored = append(c.set.anchored, c.name)
+	}
 	if err != nil {
 		c.problem(field, allowHint(text), "%v", err)
 	}

@@ -39,6 +39,7 @@ func CompileSet(o Options, ordinary, template []Spec) (*Set, []Problem) {
 type compiler struct {
 	Options
 	set      *Set
+	name     string // of the parameter that is checked
 	problems []Problem
 }
 
@@ -61,6 +62,7 @@ func (c *compiler) fieldPath(spec Spec, i, first int) string {
 // add checks one parameter by itself and adds it to the set.
 func (c *compiler) add(at string, spec Spec, template bool) {
 	p := &parameter{name: spec.Name, auth: spec.Auth, secure: spec.Secure, template: template, copy: spec.From != ""}
+	c.name = spec.Name
 	p.spec = c.typeSpec(at, &spec, template, 0)
 	p.required = spec.Required == nil || *spec.Required
 	p.secret = spec.Secure || len(spec.Auth) > 0

@@ -18,12 +18,20 @@ type expression struct {
 	source string
 }
 
+// isAmbiguous reports whether an entry of a string's allowedValues could be a literal or an
+// expression.
+func isAmbiguous(entry string) bool {
+	_, slashed := trimSlashes(entry)
+	return !slashed && !isAnchored(entry) && strings.ContainsAny(entry, special)
+}
+
 // parseAllowed parses an entry of a string's allowedValues. It returns an expression
-// that matches whole values only, or reports that the entry is a literal.
-func parseAllowed(entry string) (e *expression, literal bool, err error) {
+// that matches whole values only, or reports that the entry is a literal. With anchor an
+// ambiguous entry is an expression too.
+func parseAllowed(entry string, anchor bool) (e *expression, literal bool, err error) {
 	source, slashed := trimSlashes(entry)
-	if !slashed && !isAnchored(entry) {
-		if strings.ContainsAny(entry, special) {
+	if ambiguous := isAmbiguous(entry); !slashed && !isAnchored(entry) && !(ambiguous && anchor) {
+		if ambiguous {
 			return nil, false, fmt.Errorf("%q contains a character of expressions and is neither between slashes nor written from ^ to $", textutil.Truncate(entry, maxQuote))
 		}
 		return nil, true, nil

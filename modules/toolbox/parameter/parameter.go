@@ -16,6 +16,8 @@
 // come with their source text, and claims from the caller that verified them.
 package parameter
 
+import "slices"
+
 // maxQuote is how many bytes of external text an error message quotes.
 const maxQuote = 80
 
@@ -68,6 +70,16 @@ type Spec struct {
 	EmbeddedBy string // rejected: embedding models are not supported
 }
 
+// IsAmbiguous reports whether an entry of Allowed, here or in the elements, could be a literal or
+// an expression, so that Options.AnchorAllowed decides about it.
+func (s *Spec) IsAmbiguous() bool {
+	if s == nil {
+		return false
+	}
+	could := func(l Literal) bool { return s.Type == TypeString && isAmbiguous(l.Text) }
+	return slices.ContainsFunc(s.Allowed, could) || s.Items.IsAmbiguous()
+}
+
 // Claim names a claim in the tokens of an auth service.
 type Claim struct{ Service, Field string }
 
@@ -78,6 +90,12 @@ type Options struct {
 	// Backslash is set if the database treats a backslash within quotes as an
 	// escape, as MySQL does. Escape then doubles it in single and double quotes.
 	Backslash bool
+
+	// AnchorAllowed is set for files of Toolbox, where every entry of Allowed is an expression. An
+	// entry of a string's Allowed that could be a literal or an expression is then an expression
+	// that has to match the whole value. Without it CompileSet rejects such an entry. Either way
+	// no value is allowed that Toolbox does not allow.
+	AnchorAllowed bool
 
 	// UnsupportedEscapes are the styles of Escape that do not quote in the database.
 	// CompileSet rejects them for template parameters.

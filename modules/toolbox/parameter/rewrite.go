@@ -14,6 +14,7 @@ import (
 // every iteration of a range calls step. It rejects undeclared names.
 type rewriter struct {
 	names []string
+	where Format
 	err   error // the first one
 }
 
@@ -113,6 +114,9 @@ func (r *rewriter) arg(n parse.Node, top bool) {
 	case *parse.IdentifierNode:
 		if n.Ident == emitName || n.Ident == stepName {
 			r.reject(n, "unknown function %q", n.Ident)
+		}
+		if (n.Ident == pathEscapeName || n.Ident == queryEscapeName) && r.where != FormatPath {
+			r.reject(n, "%s is a function of paths; values are escaped here without it", n.Ident)
 		}
 	}
 }

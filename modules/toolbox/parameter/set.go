@@ -17,6 +17,8 @@ type Set struct {
 	list   []*parameter    // ordinary ones, then those of the template
 	places map[string]int  // the index of each name in list
 	schema json.RawMessage // what Schema returns; nil in the zero Set
+
+	anchored []string // what AnchoredNames returns
 }
 
 // parameter is a parameter that CompileSet has checked.
@@ -48,6 +50,10 @@ func (s *Set) OrdinaryNames() []string { return s.names(false) }
 
 // TemplateNames returns the names of the template parameters, in order.
 func (s *Set) TemplateNames() []string { return s.names(true) }
+
+// AnchoredNames returns the names of the parameters with an entry of Allowed that is an
+// expression only because of Options.AnchorAllowed.
+func (s *Set) AnchoredNames() []string { return slices.Clone(s.anchored) }
 
 // AllowedTexts returns the values that the named parameter may have, as texts: those of a list,
 // and true and false of a boolean. It returns nil if there are others.

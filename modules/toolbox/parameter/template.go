@@ -51,7 +51,8 @@ func (s *Set) TextTemplate(text string) (*Template, error) {
 //
 // Values are escaped for the format. In addition to Go's functions, {{array
 // .names}} joins an array of strings with ", ", and {{json .name}} returns any
-// value as JSON. Printing a missing value with anything but json is an error of
+// value as JSON. In a FormatPath, pathEscape and queryEscape return a value in the percent-encoding
+// that values have there anyway. Printing a missing value with anything but json is an error of
 // the call; {{if .name}} and {{or .name "x"}} avoid it.
 //
 // The error says what does not parse or is not declared. Nested templates (define,
@@ -79,7 +80,7 @@ func LooksLikeTemplate(text string) error {
 	if !strings.Contains(text, "{{") {
 		return nil
 	}
-	t := &Template{text: text}
+	t := &Template{text: text, format: FormatPath} // which has all functions
 	if err := t.read(); err != nil || t.parsed.Tree == nil {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (t *Template) read() (err error) {
 }
 
 func (t *Template) rewrite() error {
-	r := rewriter{names: t.names}
+	r := rewriter{names: t.names, where: t.format}
 	r.list(t.parsed.Root, true)
 	return r.err
 }
@@ -166,7 +167,7 @@ func (t *Template) acquire() (*templateRun, error) {
 // release resets a run, so that nothing of this call remains, and keeps it for the
 // next one.
 func (t *Template) release(r *templateRun) {
-	r.out, r.steps, r.err, r.objects = strings.Builder{}, 0, nil, nil
+	r.out, r.query, r.steps, r.err, r.objects = strings.Builder{}, false, 0, nil, nil
 	t.idle.Put(r)
 }
 

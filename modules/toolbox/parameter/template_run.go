@@ -1,6 +1,7 @@
 package parameter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type templateRun struct {
 	template *template.Template // its functions are bound to this run
 	format   Format
 	out      strings.Builder
+	query    bool // the text so far contains the question mark before a query
 	steps    int
 	err      error              // why the run itself stopped, if it did
 	objects  map[uintptr]object // the source of each map, by its pointer; nil without maps
@@ -35,6 +37,7 @@ func (r *templateRun) Write(text []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
+	r.query = r.query || bytes.IndexByte(text, '?') >= 0
 	return r.out.Write(text)
 }
 
@@ -42,10 +45,14 @@ func (r *templateRun) Write(text []byte) (int, error) {
 // missing value, escape their arguments, and limit what they make of them.
 func (r *templateRun) functions() template.FuncMap {
 	return template.FuncMap{
-		emitName:   r.emit,
-		stepName:   r.step,
-		"array":    r.array,
-		"json":     r.json,
+		emitName: r.emit,
+		stepName: r.step,
+		"array":  r.array,
+		"json":   r.json,
+
+		pathEscapeName:  r.pathEscape,
+		queryEscapeName: r.queryEscape,
+
 		"print":    r.limitArgs(fmt.Sprint),
 		"println":  r.limitArgs(fmt.Sprintln),
 		"html":     r.limitArgs(template.HTMLEscaper),

@@ -15,7 +15,9 @@ func aliasToolTypes(postgres, mysql []string) []toolType {
 	all := []toolType{
 		{"cockroachdb-sql", postgres, statementFields, statement, ToolPostgresSQL},
 		{"cockroachdb-execute-sql", postgres, executeFields, nil, ToolPostgresExecute},
+		{"cockroachdb-list-tables", postgres, listFields, nil, ToolPostgresListTables},
 		{"yugabytedb-sql", postgres, statementFields, statement, ToolPostgresSQL},
+		{"tidb-list-tables", mysql, listFields, nil, ToolMySQLListTables},
 	}
 	for _, name := range []string{"oceanbase", "singlestore", "tidb"} {
 		all = append(all,
@@ -73,8 +75,9 @@ func singleStoreFields(it item, s *Source) yamldoc.Fields {
 }
 
 // tidbFields returns the fields of TiDB. With ssl the connection has TLS; there are no other
-// parameters of the connection.
+// parameters of the connection. TiDB rejects START TRANSACTION READ ONLY in its default settings.
 func tidbFields(it item, s *Source) yamldoc.Fields {
+	s.NoReadOnly = true
 	all := mysqlAliasFields(it, s)
 	delete(all, "queryParams")
 	all["ssl"] = func(v yamldoc.Value) {

@@ -25,6 +25,7 @@ type Reader struct {
 	reused        []int                     // indexes in to.Tools of tools from an earlier configuration
 	stale         bool                      // a reused tool is no longer valid
 	parameterSets map[string]*parameter.Set // compiled sets, shared by tools with the same parameters
+	networkChecks []networkCheck            // that wait for the addresses that the operator allows
 	scratch       []byte                    // buffer for fingerprints
 }
 

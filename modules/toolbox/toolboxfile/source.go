@@ -49,6 +49,7 @@ func readSource(it item) {
 	s := Source{Name: it.Name, Type: cmp.Or(known[i].speaks, known[i].name), Pos: it.Pos}
 	it.ReadFields(yamldoc.MergeFields(known[i].fields(it, &s), LabelFields(it.Item, &s.Labels), yamldoc.Fields{
 		"type":             yamldoc.SkipField,
+		"profile":          yamldoc.OneOfField(&s.Profile, ProfileStrict, ProfileCompat),
 		"maxResponseBytes": yamldoc.IntField(&s.MaxResponseBytes, maxResponseBytes),
 		"timeout":          yamldoc.DurationField(&s.Timeout, maxQueryTime),
 	}))
@@ -123,12 +124,16 @@ func databaseFields(s *Source) yamldoc.Fields {
 }
 
 // httpFields returns the fields of an HTTP service.
-func httpFields(_ item, s *Source) yamldoc.Fields {
+func httpFields(it item, s *Source) yamldoc.Fields {
 	return yamldoc.Fields{
 		"baseUrl":                yamldoc.FileAllowed(yamldoc.ServerURL(&s.BaseURL)),
 		"headers":                yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName)),
 		"queryParams":            yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.QueryParams, queryName)),
 		"readOnly":               yamldoc.BoolField(&s.ReadOnly),
+		"returnFullError":        yamldoc.OptionalBool(&s.FullError),
+		"allowPrivateNetworks":   it.privateNetworks(s),
+		"allowedIpRanges":        it.allowedRanges(s),
+		"customBlockedIpRanges":  yamldoc.EmptyAsAbsent(yamldoc.AddressRangeList(&s.BlockedRanges, true)),
 		"disableSslVerification": sslVerification,
 	}
 }
@@ -186,7 +191,10 @@ func (it item) typeIndex(kind string, n int, name func(int) (name string, listed
 // toolboxFieldHint returns the hint for a field that Toolbox has and this package
 // does not support, or "".
 func toolboxFieldHint(name string) string {
-	if name == "useClientOAuth" {
+	switch name {
+	case "sendGoogleAccessToken":
+		return "credentials of this machine are never sent to a service: leave it out, and give the source its own token in headers"
+	case "useClientOAuth":
 		return "tokens of callers are never passed to a source: leave it out, give the source its own account, and list the auth services that a tool requires in authRequired"
 	}
 	return ""

@@ -74,11 +74,12 @@ type pendingTool struct {
 	mcpID         string
 	values        map[string]yamldoc.Value // of a tool of type tool-service
 	compiled      bool
-	errCount      int // number of errors before this tool
+	anchor        bool // Options.AnchorAllowed of its parameters
+	errCount      int  // number of errors before this tool
 }
 
 // readTool reads a document of kind tool. It compiles the parameters at once unless
-// they need the auth services, which may come in later documents.
+// they need the auth services or the profile of the source, which may come in later documents.
 func readTool(it item) {
 	if at, ok := it.FindField("of"); ok {
 		readToolLabels(it, at)
@@ -116,7 +117,7 @@ func readTool(it item) {
 	}
 	p.methodAt, _ = it.FindField("method")
 	p.scopesAt, _ = it.FindField("scopesRequired")
-	if !p.usesClaims() || it.ErrorCount() > p.errCount {
+	if !p.usesClaims() && !p.isAmbiguous() || it.ErrorCount() > p.errCount {
 		p.compile(nil)
 	}
 	p.index = len(it.r.to.Tools)

@@ -15,6 +15,12 @@ func (p *pendingTool) usesClaims() bool {
 	return slices.ContainsFunc(p.specs, has) || slices.ContainsFunc(p.templateSpecs, has)
 }
 
+// isAmbiguous reports whether the profile of the source decides what the parameters accept.
+func (p *pendingTool) isAmbiguous() bool {
+	is := func(spec parameter.Spec) bool { return spec.IsAmbiguous() }
+	return slices.ContainsFunc(p.specs, is) || slices.ContainsFunc(p.templateSpecs, is)
+}
+
 // compile compiles the parameters and checks the templates that use them.
 func (p *pendingTool) compile(services []string) {
 	if p.ErrorCount() == p.errCount {
@@ -26,7 +32,7 @@ func (p *pendingTool) compile(services []string) {
 	if p.r.docs.ErrorCount() > p.errCount {
 		p.tool.Parameters = nil
 	}
-	p.tool.cacheable = p.tool.Parameters != nil && !p.IsEntry && !isTrustGraph(p.tool.Type)
+	p.tool.cacheable = p.tool.Parameters != nil && len(p.tool.Parameters.AnchoredNames()) == 0 && !p.IsEntry && !isTrustGraph(p.tool.Type)
 	p.item, p.specs, p.templateSpecs, p.compiled = item{}, nil, nil, true
 }
 
@@ -37,7 +43,7 @@ func (p *pendingTool) compileSet(services []string) *parameter.Set {
 	switch {
 	case p.fixedSpecs != nil:
 		ordinary = p.fixedSpecs
-	case p.tool.HTTP != nil || services != nil:
+	case p.tool.HTTP != nil || services != nil || p.isAmbiguous():
 		key = ""
 	default:
 		key += p.fieldsDigest("parameters", "templateParameters")
@@ -45,7 +51,7 @@ func (p *pendingTool) compileSet(services []string) *parameter.Set {
 	if set, ok := p.r.parameterSets[key]; ok {
 		return set
 	}
-	o := parameter.Options{Services: services, Backslash: backslashEscapes(p.tool.Type), UnsupportedEscapes: unsupportedEscapes(p.tool.Type)}
+	o := parameter.Options{Services: services, AnchorAllowed: p.anchor, Backslash: backslashEscapes(p.tool.Type), UnsupportedEscapes: unsupportedEscapes(p.tool.Type)}
 	set, problems := parameter.CompileSet(o, ordinary, p.templateSpecs)
 	for _, problem := range problems {
 		p.LocatePath(problem.Field).AddError(problem.Message, problem.Hint)
@@ -80,7 +86,7 @@ func unsupportedEscapes(toolType string) []string {
 
 // checkTemplates checks the texts of the tool that can be templates.
 func (p *pendingTool) checkTemplates(set *parameter.Set) {
-	p.checkTemplate(set, "statement", p.tool.Statement, len(p.templateSpecs) > 0)
+	p.checkTemplate(set, "statement", p.tool.Statement, len(p.templateSpecs) > 0, set.TemplateNames()...)
 	if request := p.tool.HTTP; request != nil {
 		p.checkTemplate(set, "path", request.Path, len(request.PathParams) > 0, request.PathParams...)
 		p.checkTemplate(set, "requestBody", request.Body, len(request.BodyParams) > 0, request.BodyParams...)
@@ -94,7 +100,7 @@ func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, isTem
 	var err error
 	hint := ""
 	if isTemplate {
-		_, err = set.StatementTemplate(text, names...)
+		_, err = set.FormatTemplate(templateFormats[name], text, names...)
 	} else {
 		err, hint = parameter.LooksLikeTemplate(text), "declare it under "+templateFields[name]
 	}
@@ -111,6 +117,12 @@ func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, isTem
 // templateFields maps a text of a tool to the field that declares the parameters of
 // its template.
 var templateFields = map[string]string{"statement": "templateParameters", "path": "pathParams", "requestBody": "bodyParams"}
+
+// templateFormats maps a text of a tool to the format that its template is checked for. That of a
+// requestBody depends on headers, so it is checked again when the tool is made.
+var templateFormats = map[string]parameter.Format{
+	"statement": parameter.FormatStatement, "path": parameter.FormatPath, "requestBody": parameter.FormatPlain,
+}
 
 // CheckTools checks the sources and services that declared tools name. It is called when
 // all documents are read. It returns false if a reused tool is no longer valid, without
@@ -217,8 +229,8 @@ func (c *crossChecker) check(p *pendingTool) {
 		p.scopesAt.AddError("applies to MCP callers, and no auth service authenticates them", "declare one with mcpEnabled: true")
 	}
 	wrong := c.docs.ErrorCount() > before
-	if !p.compiled { // it waits for the auth services
-		p.errCount = c.docs.ErrorCount()
+	if !p.compiled { // it waits for the auth services or the profile of its source
+		p.errCount, p.anchor = c.docs.ErrorCount(), source.Profile == ProfileCompat
 		p.compile(c.services)
 	}
 	if wrong { // without Parameters the caller leaves the tool out of its source, and reports no second error

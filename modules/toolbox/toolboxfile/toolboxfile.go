@@ -20,6 +20,7 @@
 package toolboxfile
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/hours"
@@ -72,13 +73,25 @@ type Source struct {
 	Headers     map[string]yamldoc.Secret
 	QueryParams map[string]yamldoc.Secret // added to the URL of every request
 
+	// For http: addresses. They only narrow what the operator allows. PrivateNetworks false leaves
+	// public addresses and AllowedRanges; nil is not set. AllowedRanges are exceptions from it
+	// and from BlockedRanges.
+	PrivateNetworks              *bool          `json:",omitempty"`
+	AllowedRanges, BlockedRanges []netip.Prefix `json:",omitempty"`
+
+	// For http: whether the error of a response has its whole body (true) or only its status
+	// (false). Nil is the beginning of the body.
+	FullError *bool `json:",omitempty"`
+
 	ReadOnly         bool          // statements and requests that write are rejected
+	NoReadOnly       bool          `json:",omitempty"` // the database cannot begin a transaction that only reads
 	MaxConns         int           // largest number of connections; 0 is not set
 	Timeout          time.Duration // of one statement or request; 0 is not set
 	MaxRows          int           // of one result; 0 is not set
 	MaxResponseBytes int           // of one result; 0 is not set
 
-	Labels Labels `json:",omitzero"` // of its tools that have none of their own
+	Labels  Labels `json:",omitzero"`  // of its tools that have none of their own
+	Profile string `json:",omitempty"` // ProfileStrict or ProfileCompat; "" is ProfileStrict
 
 	// Invalid means that errors in the document have been reported. Callers must
 	// not use such a source, and should not report errors that follow from it.
@@ -97,6 +110,13 @@ const (
 	SourceCloudSQLPostgres = "cloud-sql-postgres"
 	SourceMySQL            = "mysql"
 	SourceHTTP             = "http"
+)
+
+// The profiles of a source, which say how allowedValues of its tools are read that could be literals
+// or expressions: they are rejected, or they are expressions for whole values.
+const (
+	ProfileStrict = "strict"
+	ProfileCompat = "compat"
 )
 
 // DeclaredTool is a document of kind tool: a tool that queries a source.

@@ -1,6 +1,7 @@
 package toolboxfile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -54,6 +55,20 @@ func (d *Declarations) unlistedPrompts() (list []string) {
 	for _, p := range d.Prompts {
 		if !listed[p.Name] {
 			list = append(list, p.Pos.String()+": prompt "+yamldoc.QuoteText(p.Name)+" is in no group, so no client can get it: list it under prompts of a document of kind group")
+		}
+	}
+	return list
+}
+
+// ListAnchored returns a warning for each parameter whose allowedValues Toolbox would match anywhere
+// in a value, and which are expressions for whole values because of ProfileCompat.
+func (d *Declarations) ListAnchored() (list []string) {
+	for _, t := range d.Tools {
+		if t.Parameters == nil {
+			continue
+		}
+		for _, name := range t.Parameters.AnchoredNames() {
+			list = append(list, fmt.Sprintf("%s: tool %s, parameter %s: allowedValues match whole values only, not a part of a value as in Toolbox", t.Pos, yamldoc.QuoteText(t.Name), yamldoc.QuoteText(name)))
 		}
 	}
 	return list
