@@ -179,7 +179,7 @@ func newRootCommand(c *common) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringArrayVarP(&c.files, "file", "f", nil, "read the configuration from `FILE|DIR`; can be repeated")
-	flags.StringArrayVar(&c.prebuilt, "prebuilt", nil, "also read the prebuilt tools `NAME` of a database: mysql, postgres or sqlite")
+	flags.StringArrayVar(&c.prebuilt, "prebuilt", nil, "also read the tools of a database that are prebuilt under `NAME`: mysql, postgres or sqlite")
 	flags.StringVar(&c.data, "data", ".rolecall", "data `directory` of the organization; not used with ROLECALL_URL")
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")

@@ -15,6 +15,9 @@ var prebuilt embed.FS
 // prebuiltNames are the names of the prebuilt files, sorted.
 var prebuiltNames = []string{"mysql", "postgres", "sqlite"}
 
+// PrebuiltNames returns the names of the prebuilt files, sorted.
+func PrebuiltNames() []string { return slices.Clone(prebuiltNames) }
+
 // prebuiltPrefix begins a path that stands for a prebuilt file.
 const prebuiltPrefix = "prebuilt:"
 
