@@ -29,7 +29,7 @@ func NewMariaDB(t testing.TB) Database { return newMariaDB(t, "tester", "") }
 
 // NewObservedMariaDB is NewMariaDB with an account that may also see what the whole server does.
 func NewObservedMariaDB(t testing.TB) Database {
-	return newMariaDB(t, "observer", "GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s;")
+	return newMariaDB(t, "observer", "GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s; GRANT SELECT, EXECUTE ON sys.* TO %[1]s;")
 }
 
 // newMariaDB returns a database of a user. The statements in more contain its account as %[1]s.
