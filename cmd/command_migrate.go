@@ -42,6 +42,9 @@ func migrateFunc(c *common, path string, write bool) error {
 	if c.json {
 		return usageError{errors.New("migrate prints YAML; it has no --json")}
 	}
+	if toolboxfile.IsPrebuilt(path) {
+		return printPrebuilt(c, path, write)
+	}
 	data, err := os.ReadFile(path)
 	if info, also := os.Stat(path); also == nil && info.IsDir() {
 		return usageError{fmt.Errorf("migrate %s: it is a directory; name one file, such as %s", path, filepath.Join(path, "tools.yaml"))}
@@ -71,6 +74,19 @@ func migrateFunc(c *common, path string, write bool) error {
 		return fmt.Errorf("migrate %s: %w", path, err)
 	}
 	_, err = fmt.Fprintf(c.err, "%s is rewritten; its old content is in %s\n", textutil.Sanitize(path), textutil.Sanitize(backup))
+	return err
+}
+
+// printPrebuilt prints a prebuilt file, which is in the current format.
+func printPrebuilt(c *common, path string, write bool) error {
+	data, err := toolboxfile.ReadPrebuilt(path)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case write:
+		return usageError{fmt.Errorf("migrate %s: a prebuilt file cannot be rewritten; print it, and change a copy", path)}
+	}
+	_, err = c.out.Write(data)
 	return err
 }
 

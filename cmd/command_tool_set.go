@@ -98,6 +98,9 @@ func toolSetFunc(ctx context.Context, c *common, name string, l toolboxfile.Labe
 		_, err = fmt.Fprintf(c.err, "%s says so already\n", textutil.Sanitize(old.Path))
 		return err
 	}
+	if toolboxfile.IsPrebuilt(old.Path) {
+		return usageError{fmt.Errorf("%s cannot be changed; \"rolecall migrate %[1]s\" prints it, and a copy can be changed", textutil.Sanitize(old.Path))}
+	}
 	files := slices.Clone(cfg.Files)
 	files[at].Data = data
 	changed, err := config.ReadFiles(files, c.env)

@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -75,7 +76,8 @@ var argumentNames = map[string]nameLister{
 // and the name.
 var flagNames = map[string]nameLister{
 	"role": roleNames, "agent": agentIDs, "task": taskIDs, "group": groupNames, "agent-groups": groupNames, "tool": toolNames, "caller": callerNames, "resume": taskIDs,
-	"use": groupNames, "grant": groupNames, "model": modelNames, "init model": fixedNames(starterModels...),
+	"prebuilt": fixedNames(toolboxfile.PrebuiltNames()...),
+	"use":      groupNames, "grant": groupNames, "model": modelNames, "init model": fixedNames(starterModels...),
 	"task list status": taskStatuses, "agent list status": agentStatuses, "pattern": fixedNames(org.React, org.Plan),
 	"type": fixedNames(journal.EventTypes()...), "scope": fixedNames(config.MetricsScope), "log-format": fixedNames("text", "json"), "log-level": fixedNames("debug", "info", "warn", "error"),
 }

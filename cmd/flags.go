@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // flagError converts an error of the flag parser to a usage error in plain words.
@@ -98,12 +99,19 @@ func rejectEmptyFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
+// addPrebuilt adds the prebuilt files to those that the commands read.
+func (c *common) addPrebuilt() {
+	for _, name := range c.prebuilt {
+		c.files = append(c.files, toolboxfile.PrebuiltPath(name))
+	}
+}
+
 // rejectFiles returns a usage error if -f is given to a command that reads no configuration.
 func (c *common) rejectFiles(command string) error {
 	if len(c.files) == 0 {
 		return nil
 	}
-	return usageError{fmt.Errorf("%s reads no configuration; omit -f", command)}
+	return usageError{fmt.Errorf("%s reads no configuration; omit -f and --prebuilt", command)}
 }
 
 // rejectTogether returns a usage error if flag is given together with one of others.

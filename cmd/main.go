@@ -69,10 +69,11 @@ func (c *common) addKinds(kinds []Kind) {
 
 // common holds what all commands share: the global flags, the streams and the environment.
 type common struct {
-	files   []string
-	data    string
-	json    bool
-	verbose bool
+	files    []string // also those of --prebuilt
+	prebuilt []string
+	data     string
+	json     bool
+	verbose  bool
 
 	allErrors bool // print all errors of a configuration
 
@@ -158,6 +159,7 @@ func newRootCommand(c *common) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			c.addPrebuilt()
 			return rejectEmptyFlags(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -177,6 +179,7 @@ func newRootCommand(c *common) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringArrayVarP(&c.files, "file", "f", nil, "read the configuration from `FILE|DIR`; can be repeated")
+	flags.StringArrayVar(&c.prebuilt, "prebuilt", nil, "also read the tools of a database that are prebuilt under `NAME`: mysql, postgres or sqlite")
 	flags.StringVar(&c.data, "data", ".rolecall", "data `directory` of the organization; not used with ROLECALL_URL")
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")

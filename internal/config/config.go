@@ -57,7 +57,7 @@ type Config struct {
 // LoadFiles reads configuration from disk. Each path is a file or a directory. Of a
 // directory it reads the *.yaml and *.yml files, sorted by name, without hidden
 // files and subdirectories. It reads a file once, even if several paths lead to
-// it.
+// it. A path prebuilt:NAME is a file of package toolboxfile.
 //
 // The error is nil or a yamldoc.Errors. The Config is never nil: with an error it
 // contains what could be read, which is for further checks only.

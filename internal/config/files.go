@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // readPaths reads the document files at paths. It returns an Error for each file
@@ -18,7 +19,7 @@ func readPaths(paths []string) ([]yamldoc.File, yamldoc.Errors) {
 	names, errs := documentPaths(paths)
 	var files []yamldoc.File
 	for _, name := range names {
-		data, err := readLimited(name, yamldoc.MaxFileSize)
+		data, err := readDocuments(name)
 		if err != nil {
 			errs = append(errs, &yamldoc.Error{File: name, Message: reason(err)})
 			continue
@@ -26,6 +27,14 @@ func readPaths(paths []string) ([]yamldoc.File, yamldoc.Errors) {
 		files = append(files, yamldoc.File{Path: name, Data: data})
 	}
 	return files, errs
+}
+
+// readDocuments reads one file of documents, which may be a prebuilt one.
+func readDocuments(name string) ([]byte, error) {
+	if toolboxfile.IsPrebuilt(name) {
+		return toolboxfile.ReadPrebuilt(name)
+	}
+	return readLimited(name, yamldoc.MaxFileSize)
 }
 
 // documentPaths returns the document files at paths, each once.
@@ -50,6 +59,9 @@ func documentPaths(paths []string) ([]string, yamldoc.Errors) {
 
 // expandPath returns path itself or, for a directory, the YAML files in it.
 func expandPath(path string) ([]string, error) {
+	if toolboxfile.IsPrebuilt(path) {
+		return []string{path}, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
 # RabbitMQ, Chromium, mkfs.xfs, strace, ip, curl and promtool from the distribution, and the npm packages that
-# internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run), and the Python
-# packages of openai/requirements.txt (40 MB) and trustgraph/requirements.txt (100 MB) in
+# internal/test/e2e/package-lock.json pins (660 MB; package scripts do not run), and the Python
+# packages of openai/requirements.txt (40 MB), toolbox/requirements.txt (60 MB) and
+# trustgraph/requirements.txt (100 MB) in
 # internal/test/e2e. It is safe to run again, and prints nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
@@ -51,3 +52,4 @@ python() {
 }
 python openai
 python trustgraph
+python toolbox

@@ -40,7 +40,7 @@ func toolKinds() map[string]toolKind {
 	postgres := []string{toolboxfile.SourcePostgres, toolboxfile.SourceCloudSQLPostgres}
 	mysql := []string{toolboxfile.SourceMySQL}
 	service := []string{toolboxfile.SourceHTTP}
-	return map[string]toolKind{
+	kinds := map[string]toolKind{
 		toolboxfile.ToolSQLiteSQL: {lite, false, newStatement}, toolboxfile.ToolSQLiteExecute: {lite, false, newExecute}, toolboxfile.ToolSQLiteListTables: {lite, true, newListing},
 		toolboxfile.ToolPostgresSQL: {postgres, false, newStatement}, toolboxfile.ToolPostgresExecute: {postgres, false, newExecute}, toolboxfile.ToolPostgresListTables: {postgres, true, newListing},
 		toolboxfile.ToolMySQLSQL: {mysql, false, newStatement}, toolboxfile.ToolMySQLExecute: {mysql, false, newExecute}, toolboxfile.ToolMySQLListTables: {mysql, true, newListing},
@@ -48,6 +48,13 @@ func toolKinds() map[string]toolKind {
 		toolboxfile.ToolKnowledgeQuery: {service, false, newRequest}, toolboxfile.ToolStructuredQuery: {service, false, newRequest},
 		toolboxfile.ToolTextCompletion: {service, false, newRequest}, toolboxfile.ToolPrompt: {service, false, newRequest},
 	}
+	for _, name := range toolboxfile.CatalogTypes(toolboxfile.SourcePostgres) {
+		kinds[name] = toolKind{postgres, true, newStatement}
+	}
+	for _, name := range toolboxfile.CatalogTypes(toolboxfile.SourceMySQL) {
+		kinds[name] = toolKind{mysql, true, newStatement}
+	}
+	return kinds
 }
 
 // declare returns the tool of a configuration. Errors: InvalidConfig.

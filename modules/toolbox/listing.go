@@ -23,12 +23,13 @@ type listing struct {
 // names, separated by commas; an empty argument selects all tables. Tables and
 // columns are in order. A table without columns has one row.
 var columnQueries = map[database.Type]string{
-	database.SQLite: `SELECT 'main' AS s, m.name AS o, 'TABLE' AS k, p.name AS c, p.type AS t, p."notnull" = 1 AS n, p.dflt_value AS d
+	database.SQLite: `SELECT 'main' AS s, m.name AS o, 'TABLE' AS k, p.name AS c, p.type AS t, p."notnull" = 1 AS n, p.dflt_value AS d, NULL AS w, NULL AS m, NULL AS x
 		FROM sqlite_schema m LEFT JOIN pragma_table_xinfo(m.name) p ON p.hidden <> 1
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite!_%' ESCAPE '!' AND (?1 = '' OR instr(',' || ?1 || ',', ',' || m.name || ',') > 0)
 		ORDER BY m.name, p.cid`,
 	database.Postgres: `SELECT n.nspname AS s, c.relname AS o, CASE c.relkind WHEN 'p' THEN 'PARTITIONED TABLE' ELSE 'TABLE' END AS k,
-			a.attname AS c, format_type(a.atttypid, a.atttypmod) AS t, a.attnotnull AS n, pg_get_expr(d.adbin, d.adrelid) AS d
+			a.attname AS c, format_type(a.atttypid, a.atttypmod) AS t, a.attnotnull AS n, pg_get_expr(d.adbin, d.adrelid) AS d,
+			pg_get_userbyid(c.relowner) AS w, obj_description(c.oid, 'pg_class') AS m, col_description(c.oid, a.attnum) AS x
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -36,7 +37,8 @@ var columnQueries = map[database.Type]string{
 			AND ($1 = '' OR c.relname = ANY (string_to_array($1, ',')))
 		ORDER BY n.nspname, c.relname, a.attnum`,
 	database.MySQL: `SELECT t.table_schema AS s, t.table_name AS o, 'TABLE' AS k,
-			c.column_name AS c, c.column_type AS t, c.is_nullable = 'NO' AS n, c.column_default AS d
+			c.column_name AS c, c.column_type AS t, c.is_nullable = 'NO' AS n, c.column_default AS d,
+			NULL AS w, nullif(t.table_comment, '') AS m, nullif(c.column_comment, '') AS x
 		FROM information_schema.tables t LEFT JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
 		WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND (? = '' OR FIND_IN_SET(t.table_name, ?) > 0)
 		ORDER BY t.table_name, c.ordinal_position`,
@@ -58,6 +60,11 @@ type column struct {
 	Type    string  `json:"t"`
 	NotNull dbBool  `json:"n"`
 	Default *string `json:"d"`
+
+	// nil if there is none, or if the database has no such thing.
+	Owner        *string `json:"w"`
+	TableComment *string `json:"m"`
+	Comment      *string `json:"x"`
 }
 
 // dbBool is a boolean that some databases return as a number.
@@ -83,7 +90,10 @@ type (
 		Schema  string         `json:"schema_name"`
 		Name    string         `json:"object_name"`
 		Kind    string         `json:"object_type"`
+		Owner   *string        `json:"owner"`
+		Comment *string        `json:"comment"`
 		Columns []listedColumn `json:"columns"`
+		tableParts
 	}
 	listedColumn struct {
 		Name     string  `json:"column_name"`
@@ -91,6 +101,7 @@ type (
 		Position int     `json:"ordinal_position"` // from 1
 		NotNull  bool    `json:"is_not_nullable"`
 		Default  *string `json:"column_default"`
+		Comment  *string `json:"column_comment"`
 	}
 )
 
@@ -99,11 +110,18 @@ func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	if format != "" && format != "simple" && format != "detailed" {
 		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q must be simple or detailed, not %q", toolboxfile.ParameterOutputFormat, format).With("parameter", toolboxfile.ParameterOutputFormat)
 	}
-	columns, err := l.columns(ctx, p, trimNames(stringValue(v, toolboxfile.ParameterTableNames)))
+	names, simple := trimNames(stringValue(v, toolboxfile.ParameterTableNames)), format == "simple"
+	columns, err := rowsOf[column](ctx, l, p, l.statement, names)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	rows := tables(columns, format == "simple")
+	var parts map[tableName]tableParts
+	if !simple {
+		if parts, err = l.parts(ctx, p, names); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	rows := tables(columns, parts, simple)
 	if most := cmp.Or(l.tool.rows(), database.DefaultRows); len(rows) > most {
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "there are more than %d tables; select some with table_names", most)
 	}
@@ -117,12 +135,15 @@ func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	return jsonResult(doc), nil
 }
 
-func (l *listing) columns(ctx context.Context, p callerPool, names string) (list []column, err error) {
+// rowsOf runs a statement whose only argument are names of tables, and returns its rows.
+func rowsOf[T any](ctx context.Context, l *listing, p callerPool, statement, names string) (list []T, err error) {
 	args := []any{names}
 	if databaseTypes[l.tool.module.config.Source.Type] == database.MySQL {
-		args = append(args, names)
+		for range strings.Count(statement, "?") - 1 {
+			args = append(args, names)
+		}
 	}
-	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: !l.tool.module.config.Source.NoReadOnly, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
+	rows, err := p.query(ctx, database.Query{SQL: statement, Args: args, ReadOnly: !l.tool.module.config.Source.NoReadOnly, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +152,15 @@ func (l *listing) columns(ctx context.Context, p callerPool, names string) (list
 }
 
 // tables groups columns by table.
-func tables(columns []column, simple bool) []tableRow {
+func tables(columns []column, parts map[tableName]tableParts, simple bool) []tableRow {
 	rows := []tableRow{}
 	var last *detailedTable
 	for _, c := range columns {
 		if last == nil || last.Schema != c.Schema || last.Name != c.Table {
-			last = &detailedTable{Schema: c.Schema, Name: c.Table, Kind: c.Kind, Columns: []listedColumn{}}
+			last = &detailedTable{
+				Schema: c.Schema, Name: c.Table, Kind: c.Kind, Owner: c.Owner, Comment: c.TableComment,
+				Columns: []listedColumn{}, tableParts: parts[tableName{c.Schema, c.Table}].orEmpty(),
+			}
 			var details any = last
 			if simple {
 				details = simpleTable{c.Table}
@@ -144,7 +168,7 @@ func tables(columns []column, simple bool) []tableRow {
 			rows = append(rows, tableRow{c.Schema, c.Table, details})
 		}
 		if c.Name != nil {
-			last.Columns = append(last.Columns, listedColumn{*c.Name, c.Type, len(last.Columns) + 1, bool(c.NotNull), c.Default})
+			last.Columns = append(last.Columns, listedColumn{*c.Name, c.Type, len(last.Columns) + 1, bool(c.NotNull), c.Default, c.Comment})
 		}
 	}
 	return rows

@@ -26,7 +26,8 @@ var postgres = server{
 	},
 	argv: func(s *server) []string {
 		return []string{postgresProgram("postgres"), "-D", filepath.Join(s.dir, "data"), "-p", strconv.Itoa(s.port),
-			"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + s.dir, "-c", "fsync=off"}
+			"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + s.dir, "-c", "fsync=off",
+			"-c", "shared_preload_libraries=pg_stat_statements"}
 	},
 }
 

@@ -50,11 +50,17 @@ func TestOpenAI_PythonClient(t *testing.T) {
 // runPython runs client.py of a folder with the Python packages that are pinned there.
 func runPython(t *testing.T, folder string, args ...string) outcome {
 	t.Helper()
+	return runCommand(t, pythonCommand(t, folder, args...), nil)
+}
+
+// pythonCommand returns client.py of a folder with the Python packages that are pinned there.
+func pythonCommand(t *testing.T, folder string, args ...string) *exec.Cmd {
+	t.Helper()
 	python := absPath(t, folder, ".venv", "bin", "python")
 	if _, err := os.Stat(python); err != nil {
 		t.Fatalf("the Python packages are not installed (%v): run make deps", err)
 	}
-	return runCommand(t, exec.CommandContext(t.Context(), python, append([]string{absPath(t, folder, "client.py")}, args...)...), nil)
+	return exec.CommandContext(t.Context(), python, append([]string{absPath(t, folder, "client.py")}, args...)...)
 }
 
 // checkOpenAI compares what a client got.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 )
 
@@ -25,8 +26,14 @@ func TestMain(m *testing.M) {
 	if lockFile := os.Getenv(clientEnv); lockFile != "" {
 		os.Exit(clientMain(lockFile, os.Args[len(os.Args)-1]))
 	}
-	os.Exit(testbinary.RunTests(m))
+	os.Exit(testbinary.RunTests(withServers{m}))
 }
+
+// withServers runs the tests and then stops the databases that they started.
+type withServers struct{ tests *testing.M }
+
+// Run implements the argument of testbinary.RunTests.
+func (s withServers) Run() int { return dbtest.RunTests(s.tests) }
 
 // fixture is a directory with an organization, its input, and the data of its runs.
 type fixture struct{ dir string }

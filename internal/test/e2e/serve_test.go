@@ -89,9 +89,9 @@ var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
 // serve runs rolecall serve on a free port until stop or the end of the test, and
 // returns its URL. The process must exit with status 0 on SIGTERM.
-func (fx serveFixture) serve(t *testing.T) (url string, stop func()) {
+func (fx serveFixture) serve(t *testing.T, flags ...string) (url string, stop func()) {
 	t.Helper()
-	cmd := fx.command(t, "serve", "-f", fx.path("organization.yaml"), "--addr", "127.0.0.1:0")
+	cmd := fx.command(t, append([]string{"serve", "-f", fx.path("organization.yaml"), "--addr", "127.0.0.1:0"}, flags...)...)
 	cmd.SysProcAttr = ownGroup()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

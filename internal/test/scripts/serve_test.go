@@ -39,7 +39,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(program, append([]string{"serve", "--json", "--addr", "127.0.0.1:0"}, args...)...)
 	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
-	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "OTHER_DAY="+ts.Getenv("OTHER_DAY"))
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "OTHER_DAY="+ts.Getenv("OTHER_DAY"), "SQLITE_DATABASE="+ts.Getenv("SQLITE_DATABASE"))
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"testing"
 )
 
 // dir is where commands are built. RunTests sets it.
@@ -19,7 +18,7 @@ var dir string
 
 // RunTests runs a package's tests and removes the commands afterwards. TestMain calls
 // it and exits with the status it returns.
-func RunTests(m *testing.M) (status int) {
+func RunTests(m interface{ Run() int }) (status int) {
 	made, err := os.MkdirTemp("", "rolecall-built")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

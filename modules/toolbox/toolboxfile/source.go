@@ -110,7 +110,7 @@ func serverFields(s *Source) yamldoc.Fields {
 		"user":        yamldoc.FileAllowed(yamldoc.ScalarField(&s.User)),
 		"password":    yamldoc.PasswordField(&s.Password),
 		"database":    yamldoc.FileAllowed(yamldoc.ScalarField(&s.Database)),
-		"queryParams": yamldoc.FileAllowed(yamldoc.EmptyAsAbsent(yamldoc.TextMap(&s.Params))),
+		"queryParams": yamldoc.FileAllowed(yamldoc.EmptyAsAbsent(connectionParams(&s.Params))),
 	})
 }
 

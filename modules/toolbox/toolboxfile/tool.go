@@ -41,6 +41,7 @@ func toolTypes() []toolType {
 		{ToolStructuredQuery, []string{SourceHTTP}, structuredQueryFields, nil, ""},
 		{ToolGraphUpdate, nil, noFields, nil, ""},
 	}
+	all = append(all, catalogToolTypes(postgres, mysql)...)
 	return append(all, aliasToolTypes(postgres, mysql)...)
 }
 
@@ -101,7 +102,9 @@ func readTool(it item) {
 	if known[i].hasSource() && !isTrustGraph(p.tool.Type) {
 		it.RequireFields("source")
 	}
-	it.RequireFields("description")
+	if p.tool.Description == "" { // otherwise the type has one
+		it.RequireFields("description")
+	}
 	it.RequireFields(known[i].needs...)
 	if p.finish != nil {
 		p.finish()
