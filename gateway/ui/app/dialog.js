@@ -24,7 +24,9 @@ import { commandLine, mark } from "./parts.js";
 export function ask(action) {
   const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
   return new Promise((resolve) => {
-    let error = "", busy = false, result;
+    let error = "", busy = false;
+    /** @type {any} */
+    let result;
     const fields = () => {
       const form = dialog.querySelector("form");
       return form ? /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form))) : {};

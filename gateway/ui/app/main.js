@@ -208,12 +208,17 @@ function shell() {
       ${state.lostSince ? html`<div class="lost" role="status">◷ Not live since ${clock(state.lostSince)} UTC. Trying again.</div>` : nothing}
       ${navigation()}
       <main id="main" tabindex="-1">
-        <div class="title"><h1 tabindex="-1">${screen?.title ?? "Not found"}</h1>
+        <div class="title"><h1 tabindex="-1">${heading()}</h1>
           <div class="tools">${screen?.tools && state.data !== undefined ? screen.tools(state.data, currentPlace(), page) : nothing}</div></div>
         ${content()}
       </main></div>
     <div id="announcements" class="hidden" aria-live="polite"></div>
     <dialog id="dialog" aria-labelledby="dialog-title"></dialog>`;
+}
+
+function heading() {
+  const { screen, data } = state;
+  return (data !== undefined && screen?.heading?.(data, currentPlace())) || (screen?.title ?? "Not found");
 }
 
 /** @param {Event} e */
@@ -245,13 +250,13 @@ function emptyScreen({ text, command }) {
 
 function navigation() {
   const { session } = state;
-  return html`<div class="side">
+  return html`<aside class="side" aria-label="rolecall">
     <div class="brand"><img src="ui/app/icon.svg" alt="">rolecall</div>
     <nav aria-label="Screens"><ul>${allowedScreens().filter((s) => !s.hidden).map((s) => html`<li>
       <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
     <div class="who">${themePicker(redraw)}
       <span>${session.operator ? "Operator" : html`${session.user} ${quiet("in role " + session.role)}`}</span>
-      ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}</div></div>`;
+      ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}</div></aside>`;
 }
 
 async function signOut() {

@@ -38,7 +38,7 @@ export const organization = {
   fold: (data, e) => applyEvent(data.tree, e),
   isEmpty: (data) => data.tree.tasks.size === 0,
   empty: () => ({ text: "No task was started yet. The tasks and their agents are listed here.", command: command("run", "-f", "org.yaml", "Remember the milk") }),
-  tools: (data, place) => html`
+  tools: (_, place) => html`
     <label class="check"><input type="checkbox" .checked=${place.params.live === "1"} @change=${(/** @type {any} */ e) => setParams({ live: e.target.checked ? "1" : "" })}>Only running</label>
     ${filterField("Filter agents and tasks", place.params.filter ?? "", (filter) => setParams({ filter }))}
     <div class="segments" role="group" aria-label="Form">
@@ -281,7 +281,8 @@ function picture(tree, chosen, page) {
   const task = chosen?.task ?? tree.tasks.values().next().value;
   const children = childrenOf(task);
   let left = drawnMost;
-  const node = (/** @type {Agent} */ agent) => ({ agent, children: (children.get(agent.id) ?? []).filter(() => left-- > 0).map(node) });
+  /** @type {(agent: Agent) => any} */
+  const node = (agent) => ({ agent, children: (children.get(agent.id) ?? []).filter(() => left-- > 0).map(node) });
   const root = hierarchy({ agent: undefined, children: (children.get("") ?? []).map(node) });
   tidyTree().nodeSize([24, 190])(/** @type {any} */ (root));
   const all = /** @type {any[]} */ (root.descendants());

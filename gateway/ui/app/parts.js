@@ -1,6 +1,6 @@
 // Pieces that several screens show.
 
-import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { directive, Directive } from "../vendor/lit-html/directive.js";
 import { ago, excerpt, shortId, utc } from "./format.js";
 
@@ -36,11 +36,11 @@ export function announce(/** @type {string} */ text) {
 
 /**
  * A mark with a sign and a word, so that nothing is told by colour alone.
- * @param {"good" | "bad" | "wait" | "work" | "off" | "unknown"} kind
+ * @param {"good" | "bad" | "wait" | "work" | "off" | "unknown" | "plus" | "minus"} kind
  * @param {string} text
  */
 export function mark(kind, text) {
-  const sign = { good: "✓", bad: "✕", wait: "◷", work: "▸", off: "○", unknown: "?" }[kind];
+  const sign = { good: "✓", bad: "✕", wait: "◷", work: "▸", off: "○", unknown: "?", plus: "+", minus: "−" }[kind];
   return html`<span class="mark ${kind}"><span class="sign" aria-hidden="true">${sign}</span>${text}</span>`;
 }
 
@@ -75,12 +75,15 @@ export function idChip(id) {
   return html`<span class="id"><code title=${id}>${shortId(id)}</code>${copyButton(id, "Copy the id")}</span>`;
 }
 
+/** Two sheets of paper. */
+const copyIcon = html`<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">${svg`<path d="M4.5 4.5v-3h8v8h-3M1.5 4.5h8v8h-8z" fill="none" stroke="currentColor" stroke-width="1.2"></path>`}</svg>`;
+
 /**
  * @param {string} text
  * @param {string} label
  */
 export function copyButton(text, label) {
-  return html`<button type="button" class="copy" aria-label=${label} title=${label} @click=${(/** @type {Event} */ e) => copy(e, text)}>⧉</button>`;
+  return html`<button type="button" class="copy" aria-label=${label} title=${label} @click=${(/** @type {Event} */ e) => copy(e, text)}>${copyIcon}</button>`;
 }
 
 /**

@@ -78,7 +78,7 @@ function eventTable(data, place) {
   }
   return table("Events, newest first", ["Time", "What", "Who", "About"], data.events.map((/** @type {any} */ e) => ({
     href: placeLink("record", "", { ...place.params, event: String(e.seq) }), current: place.params.event === String(e.seq),
-    cells: [utc(e.at), what(e), e.role || e.caller || quiet("organization"), about(e)],
+    cells: [html`<span class="fixed">${utc(e.at)}</span>`, what(e), e.role || e.caller || quiet("organization"), about(e)],
   })));
 }
 

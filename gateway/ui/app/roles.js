@@ -38,6 +38,7 @@ export const roles = {
     }
     return true;
   },
+  heading: (data) => data.role && `Role ${data.role.name}`,
   isEmpty: (data) => data.roles?.length === 0,
   empty: () => ({ text: "There is no role yet. A role says which tools its agents have.", command: command("role", "create", "reader", "--use", "workspace") }),
   tools: (data, place, page) => data.roles ? html`
@@ -118,7 +119,7 @@ function oneRole(data, page) {
       ${groupFields(data, page)}
       ${otherFields(data, page)}
     </form>
-    <aside class="panel" aria-label="Effect">${isChanged(draft) ? effect(data, page) : about(data, page)}</aside></div>`;
+    <aside class="panel" aria-label="Effect">${isChanged(draft) ? effect(data) : about(data, page)}</aside></div>`;
 }
 
 /** @param {any} data @param {Page} page */
@@ -206,8 +207,8 @@ async function dryRun(data, page) {
   page.redraw();
 }
 
-/** @param {any} data @param {Page} page */
-function effect(data, page) {
+/** @param {any} data */
+function effect(data) {
   const { diff, error, role, draft } = data;
   return html`<h2>What this change does</h2>
     ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : effectLists(diff)}
@@ -243,8 +244,8 @@ function effectList(title, about, list, total, name) {
     return nothing;
   }
   return html`<h3>${title} ${quiet(about)}</h3><ul class="plain">${list.map((d) => html`<li><strong>${name(d)}</strong>
-    ${d.gains.length ? html`<div>${mark("wait", "gains")} ${names(d.gains, 60)}</div>` : nothing}
-    ${d.loses.length ? html`<div>${mark("bad", "loses")} ${names(d.loses, 60)}</div>` : nothing}
+    ${d.gains.length ? html`<div>${mark("plus", "gains")} ${names(d.gains, 60)}</div>` : nothing}
+    ${d.loses.length ? html`<div>${mark("minus", "loses")} ${names(d.loses, 60)}</div>` : nothing}
     ${d.hosts?.length ? html`<div>${mark("wait", "other hosts")} ${d.hosts.map((/** @type {any} */ h) => (h.allow ?? []).join(", ")).join("; ")}</div>` : nothing}</li>`)}</ul>
     ${total > list.length ? quiet(`and ${total - list.length} more`) : nothing}`;
 }
@@ -262,7 +263,7 @@ async function save(data, page) {
   const gains = gainsOf(data.diff);
   const saved = await ask({
     title: `Change role ${role.name}`, confirm: "Save", typed: gains.length ? role.name : undefined,
-    body: gains.length ? html`<p>${mark("wait", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>Nothing is gained.</p>`,
+    body: gains.length ? html`<p>${mark("plus", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>Nothing is gained.</p>`,
     command: () => updateCommand(role, draft),
     run: async () => {
       try {

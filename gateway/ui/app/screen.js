@@ -17,6 +17,7 @@
  * @typedef {object} Screen
  * @property {string} id in the address
  * @property {string} title
+ * @property {(data: any, place: Place) => string | undefined} [heading] the heading, if it is not the title
  * @property {string} [key] after g, to go there
  * @property {"operator" | "caller"} scope who sees it: the operator alone, or callers in a role, too
  * @property {boolean} [hidden] it is not in the navigation

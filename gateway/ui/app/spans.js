@@ -116,7 +116,7 @@ function endCall(trace, e, at, outcome) {
 export function timeScale(trace, width, now) {
   const busy = mergeSpans(trace.spans.map((s) => [s.start, Number.isNaN(s.end) ? now : s.end]));
   const start = Math.min(trace.start, busy[0]?.[0] ?? Infinity), end = Math.max(trace.end, busy.at(-1)?.[1] ?? 0, start + 1);
-  const idle = [];
+  const idle = /** @type {[number, number][]} */ ([]);
   let at = start;
   for (const [from, to] of [...busy, [end, end]]) {
     if (from - at > 0.05 * (end - start)) {

@@ -1,7 +1,7 @@
 // A worker that all tabs share. It holds the only event stream, because a browser opens six
 // connections to a server at most. It keeps the last events for tabs that open later.
 
-/** @typedef {{type: "begin", after: number} | {type: "end"} | {type: "renew"}} Request */
+/** @typedef {{type: "begin", after: number} | {type: "end"} | {type: "renew"}} TabRequest */
 
 const kept = 2000; // events for tabs that open later
 const flushAfter = 40; // milliseconds in which events are collected before they are sent
@@ -114,7 +114,7 @@ function end(port) {
 /** @param {MessagePort} port */
 function listen(port) {
   port.onmessage = (e) => {
-    const request = /** @type {Request} */ (e.data);
+    const request = /** @type {TabRequest} */ (e.data);
     if (request.type === "begin") {
       begin(port, request.after);
     } else if (request.type === "renew") {

@@ -4,7 +4,7 @@ import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
-import { brief, clock, command, count, duration, number } from "./format.js";
+import { brief, clock, command, count, duration, excerpt, number } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { placeLink, setParams } from "./place.js";
@@ -17,6 +17,7 @@ import { addEvent, newTrace, timeScale } from "./spans.js";
 const tasksShown = 500;
 const eventsShown = 5000; // of one task
 const drawnMost = 200; // agents in the waterfall
+const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 400; // entries of the conversation that are drawn at once
 
 /** @type {import("./screen.js").Screen} */
@@ -34,6 +35,7 @@ export const task = {
     const added = addEvent(data.trace, e);
     return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered"].includes(e.type) ? "reload" : added;
   },
+  heading: (data) => data.task && excerpt(data.task.text, headingMost),
   isEmpty: (data) => data.tasks?.length === 0,
   empty: () => ({ text: "No task was started yet.", command: command("run", "-f", "org.yaml", "Remember the milk") }),
   tools: (data, place, page) => place.id ? taskTools(data, page) : html`
@@ -110,14 +112,14 @@ async function retryTask(t, page) {
 function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
-  return html`<p class="lead">${t.text}</p>
+  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
+    ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
+      ${denials.slice(0, 12).map((/** @type {Span} */ s) => html`<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a> `)}
+      ${quiet("keys [ and ]")}</div>`}
+    ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
+    <h2>What happened when</h2>
+    ${waterfall(data, place, page)}
     <div class="split"><div>
-      ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
-        ${denials.slice(0, 12).map((/** @type {Span} */ s) => html`<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a> `)}
-        ${quiet("keys [ and ]")}</div>`}
-      ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
-      <h2>What happened when</h2>
-      ${waterfall(data, place, page)}
       <h2>What was said and called</h2>
       ${conversation(data, place, page)}
     </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place)}</aside></div>`;
@@ -173,7 +175,7 @@ function goToDenial(data, place, step) {
   return true;
 }
 
-const nameWidth = 150, laneHeight = 26, chartWidth = 840;
+const nameWidth = 140, laneHeight = 26, chartWidth = 960; // units of the picture, about a pixel each
 
 /** @param {any} data @param {Place} place @param {Page} page */
 function waterfall(data, place, page) {
@@ -192,7 +194,8 @@ function waterfall(data, place, page) {
     ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
   </svg>
   ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
-  <p class="legend quiet">${mark("work", "model")} ${mark("good", "call")} ${mark("wait", "failed call")} ${mark("bad", "denied call")}</p>
+  <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
+    html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>
   <details><summary>The same as a table</summary>${spanTable(data)}</details>`;
 }
 

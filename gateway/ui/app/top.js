@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { RequestError } from "./api.js";
-import { number } from "./format.js";
+import { clock, number } from "./format.js";
 import { table } from "./parts.js";
 import { parseMetrics, sampleOf } from "./metrics.js";
 
@@ -45,7 +45,7 @@ export const topScreen = {
     const now = data.samples.at(-1);
     return html`<div class="cards">${charts.map((chart) => html`<section class="chart"><h2>${chart.title}</h2>
       <div class="plot" data-plot=${chart.title} aria-hidden="true"></div>
-      ${table(chart.title, ["", "Now"], chart.series.map(([name, field]) => ({ cells: [name, number(Math.round(10 * Number(now[field])) / 10)] })))}</section>`)}</div>
+      ${table(chart.title, ["Series", "Now"], chart.series.map(([name, field]) => ({ cells: [name, number(Math.round(10 * Number(now[field])) / 10)] })))}</section>`)}</div>
       ${data.samples.length < 2 ? html`<p class="quiet">Rates are shown from the second sample on.</p>` : nothing}`;
   },
 };
@@ -87,9 +87,9 @@ function plotOptions(chart, width) {
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const strokes = [colour("--work"), colour("--bad")], axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 } };
   return {
-    width: Math.max(200, width), height: 160, legend: { show: false }, cursor: { show: false },
-    scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => /** @type {[number, number]} */ ([0, Math.max(1, max)]) } },
-    series: [{}, ...chart.series.map(([label], i) => ({ label, stroke: strokes[i], width: 2, dash: i === 1 ? [6, 4] : undefined }))],
-    axes: [axis, { ...axis, size: 48 }],
+    width: Math.max(200, width), height: 160, tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"), legend: { show: false }, cursor: { show: false },
+    scales: { x: { range: () => /** @type {[number, number]} */ ([Date.now() / 1000 - kept * every / 1000, Date.now() / 1000]) }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => /** @type {[number, number]} */ ([0, Math.max(1, max)]) } },
+    series: [{}, ...chart.series.map(([label], i) => ({ label, points: { show: false }, stroke: strokes[i], width: 2, dash: i === 1 ? [6, 4] : undefined }))],
+    axes: [{ ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map((at) => clock(1000 * at).slice(0, 5)) }, { ...axis, size: 48 }],
   };
 }
