@@ -174,7 +174,15 @@ function otherFields(data, page) {
     <label class="check"><input type="checkbox" .checked=${draft.fields.toolGated} @change=${input("toolGated")}>Its agents must answer from their tools alone</label>
   </fieldset>
   <div class="buttons"><button type="button" ?disabled=${!isChanged(draft)} @click=${page.reload}>Undo</button>
-    <button class="primary" ?disabled=${!isChanged(draft) || data.role.createdBy === "config"}>Save</button></div>`;
+    <button class="primary" ?disabled=${!maySave(data)}>Save</button></div>`;
+}
+
+/**
+ * Reports whether the draft may be saved. A role that another editor has changed is looked at again first.
+ * @param {any} data
+ */
+function maySave(data) {
+  return isChanged(data.draft) && data.role.createdBy !== "config" && !data.overtaken;
 }
 
 /** @type {number | undefined} */
@@ -253,7 +261,7 @@ function effectList(title, about, list, total, name) {
 /** @param {any} data @param {Page} page */
 async function save(data, page) {
   const { role, draft, etag } = data;
-  if (!isChanged(draft) || role.createdBy === "config") {
+  if (!maySave(data)) {
     return;
   }
   await dryRun(data, page);

@@ -125,4 +125,7 @@ function listen(port) {
   };
 }
 
+// A worker that is a module, which keeps its names to itself.
+export {};
+
 /** @type {any} */ (self).onconnect = (/** @type {MessageEvent} */ e) => listen(e.ports[0]);
