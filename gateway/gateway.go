@@ -29,6 +29,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
+	"github.com/rolecall/rolecall/gateway/ui"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/failurelog"
@@ -194,6 +195,9 @@ func (a *api) mux() *http.ServeMux {
 		mux.Handle(r.method+" "+r.path, a.handler(r))
 		methods[r.path] = append(methods[r.path], r.method)
 	}
+	for _, path := range []string{ui.AppPath, ui.VendorPath} {
+		mux.Handle("GET "+path, ui.Assets())
+	}
 	for path, allowed := range methods {
 		mux.Handle(path, a.authorize(callers, methodNotAllowed(strings.Join(allowed, ", "))))
 	}
@@ -205,6 +209,9 @@ func (a *api) mux() *http.ServeMux {
 func (a *api) handler(r route) http.Handler {
 	if r.hook {
 		return a.handle(r.withQueryCheck())
+	}
+	if r.method == http.MethodGet && r.path == rootPath {
+		return ui.PageOr(a.authorize(r.scopes, r.withQueryCheck()))
 	}
 	return a.authorize(r.scopes, r.withQueryCheck())
 }

@@ -31,11 +31,14 @@ func tagged(tag string, list []route) []route {
 	return list
 }
 
+// rootPath is the pattern of /. Browsers are answered with the web page, see package ui.
+const rootPath = "/{$}"
+
 // processRoutes are about the process that serves the organization.
 func (a *api) processRoutes() []route {
 	return []route{
 		{
-			method: "GET", path: "/{$}", id: "listRoutes", summary: "List the routes that the sender may use",
+			method: "GET", path: rootPath, id: "listRoutes", summary: "List the routes that the sender may use",
 			scopes: callers, answer: wire.Index{}, serve: jsonEndpoint(a.index),
 		}, {
 			method: "GET", path: "/healthz", id: "checkHealth", summary: "Report that the process is running",

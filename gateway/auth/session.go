@@ -40,6 +40,7 @@ type credential struct {
 	issuer  string            // name of the issuer of idToken; "" for own tokens
 	idToken string
 	expires time.Time // of the token; zero if it does not expire
+	startup bool      // it is the start-up token, which ends with the process
 }
 
 // storedSession is a session in memory.
@@ -58,14 +59,19 @@ func (s storedSession) ended(now time.Time) bool {
 // sessionTable holds sessions by the digests of their ids. When it is full, the user with the
 // most loses the oldest. The zero value is empty and safe for concurrent use.
 type sessionTable struct {
+	store  SessionStore // nil keeps sessions in memory only
+	saving sync.Mutex   // held while they are saved, so that an older state does not replace a newer one
+
 	mu       sync.Mutex // guards what follows
 	sessions map[[sha256.Size]byte]storedSession
 	count    uint64
+	saved    time.Time // when they were saved last
 }
 
 // add begins a session and returns its id.
 func (s *sessionTable) add(c credential, user identity.UserName, now time.Time) (id string) {
 	id, digest := NewToken()
+	defer s.save(now) // after mu is released
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions == nil {
@@ -112,6 +118,12 @@ func (s *sessionTable) removeOldest(among func(storedSession) bool) {
 // find returns the session with an id. touch counts that as a use.
 func (s *sessionTable) find(id string, now time.Time, touch bool) (storedSession, bool) {
 	digest := sha256.Sum256([]byte(id))
+	due := false
+	defer func() {
+		if due { // after mu is released
+			s.save(now)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.sessions[digest]
@@ -122,15 +134,21 @@ func (s *sessionTable) find(id string, now time.Time, touch bool) (storedSession
 	if touch {
 		one.used = now
 		s.sessions[digest] = one
+		due = now.Sub(s.saved) >= saveUses
 	}
 	return one, true
 }
 
 // remove ends the session with an id.
-func (s *sessionTable) remove(id string) {
+func (s *sessionTable) remove(id string, now time.Time) {
+	digest := sha256.Sum256([]byte(id))
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.sessions, sha256.Sum256([]byte(id)))
+	_, known := s.sessions[digest]
+	delete(s.sessions, digest)
+	s.mu.Unlock()
+	if known {
+		s.save(now)
+	}
 }
 
 // retain ends the sessions whose credential keep does not accept.
@@ -163,7 +181,7 @@ func (t *TokenStore) BeginSession(w http.ResponseWriter, r *http.Request, token 
 		return identity.Principal{}, Session{}, err
 	}
 	stored, _ := t.lookup(digest)
-	return p, t.begin(w, r, credential{digest: digest, expires: stored.Expires}, p.User, http.SameSiteStrictMode), nil
+	return p, t.begin(w, r, credential{digest: digest, expires: stored.Expires, startup: t.isStartup(digest)}, p.User, http.SameSiteStrictMode), nil
 }
 
 // begin begins a session and sets its cookie.
@@ -208,7 +226,7 @@ func (t *TokenStore) endSessions(r *http.Request) {
 		if one, ok := t.sessions.find(id, t.clock.Now(), false); ok && set != nil && one.idToken != "" {
 			set.subjects.forget(one.idToken)
 		}
-		t.sessions.remove(id)
+		t.sessions.remove(id, t.clock.Now())
 	}
 }
 

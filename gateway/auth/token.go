@@ -36,6 +36,10 @@ type TokenStoreConfig struct {
 	Role func(id identity.RoleID) (org.Role, bool) // looks up a role; called with each request of a caller
 	Now  func() time.Time                          // nil is time.Now
 
+	// Sessions keeps the sessions of browsers across restarts; nil keeps them in memory. It is read
+	// once, and a failure leaves no session.
+	Sessions SessionStore
+
 	// KeepTokens reports whether the tokens of issuers are kept for SubjectToken. Nil keeps none.
 	KeepTokens func() bool
 
@@ -79,7 +83,13 @@ func NewTokenStore(config TokenStoreConfig) (*TokenStore, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &TokenStore{config: config, clock: clock.NewForward(config.Now), sealer: newSealer()}, nil
+	t := &TokenStore{config: config, clock: clock.NewForward(config.Now), sealer: newSealer()}
+	if t.sessions.store = config.Sessions; config.Sessions != nil {
+		if err := t.sessions.load(); err != nil {
+			t.sessions.sessions = nil
+		}
+	}
+	return t, nil
 }
 
 // ReplaceTokens replaces all tokens atomically; the startup token is kept. If it

@@ -226,7 +226,7 @@ func (a *App) openRuntime() (err error) {
 }
 
 func (a *App) openServers() (err error) {
-	a.Tokens, err = auth.NewTokenStore(auth.TokenStoreConfig{Role: a.Runtime.Org().RoleByID, TrustedProxies: a.trustedProxies, KeepTokens: a.exchangesTokens})
+	a.Tokens, err = auth.NewTokenStore(auth.TokenStoreConfig{Role: a.Runtime.Org().RoleByID, TrustedProxies: a.trustedProxies, KeepTokens: a.exchangesTokens, Sessions: sessionStore{a.Runtime.OwnerStore()}})
 	if err != nil {
 		return err
 	}

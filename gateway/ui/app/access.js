@@ -1,0 +1,139 @@
+// Screen: who may call what, and why.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { list, send } from "./api.js";
+import { command, count } from "./format.js";
+import { commandLine, facts, filterField, mark, quiet, table } from "./parts.js";
+import { placeLink, setParams } from "./place.js";
+
+/** @typedef {import("./screen.js").Page} Page */
+/** @typedef {import("./screen.js").Place} Place */
+
+const rolesShown = 200, toolsShown = 60; // in the matrix
+
+/** @type {import("./screen.js").Screen} */
+export const access = {
+  id: "access", title: "Who can", key: "w", scope: "caller",
+  loadKey: (place) => [place.params.role, place.params.tool].join("\n"),
+  load: (place, signal, page) => page.session.operator ? loadForOperator(place.params, signal) : loadForCaller(place.params),
+  fold: (_, e) => e.type === "role_changed" || e.type.startsWith("group_") ? "reload" : false,
+  tools: (data, place, page) => html`${page.session.operator ? choice("Role", "role", data.roles.map((/** @type {any} */ r) => r.name), place) : nothing}
+    ${choice("Tool", "tool", data.tools.map((/** @type {any} */ t) => t.name), place)}`,
+  render(data, place, page) {
+    const { role, tool } = place.params;
+    if (data.verdict) {
+      return oneVerdict(data, role ?? page.session.role, page);
+    }
+    if (data.holders) {
+      return holders(data, tool);
+    }
+    return data.verdicts ? verdicts(data, role ?? page.session.role) : matrix(data, place);
+  },
+};
+
+/** @param {Record<string, string>} params @param {AbortSignal} signal */
+async function loadForOperator({ role, tool }, signal) {
+  const [roles, tools] = await Promise.all([list("api/v1/roles", {}, 5000, signal), list("api/v1/tools", {}, 5000, signal)]);
+  const data = { roles: roles.items, tools: tools.items };
+  if (role && tool) {
+    return { ...data, verdict: await send("POST", "api/v1/can", { role, tool, why: true }) };
+  }
+  if (tool) {
+    return { ...data, holders: await send("POST", "api/v1/can", { who: tool }) };
+  }
+  if (role) {
+    return { ...data, verdicts: (await send("POST", "api/v1/can", { role })).verdicts };
+  }
+  const rows = await Promise.all(data.roles.slice(0, rolesShown).map(async (r) => ({ role: r, verdicts: (await send("POST", "api/v1/can", { role: r.id })).verdicts })));
+  return { ...data, rows };
+}
+
+/** @param {Record<string, string>} params */
+async function loadForCaller({ tool }) {
+  const { verdicts } = await send("POST", "api/v1/can", {});
+  const tools = verdicts.map((/** @type {any} */ v) => ({ name: v.tool, group: v.group }));
+  return tool ? { tools, verdict: verdicts.find((/** @type {any} */ v) => v.tool === tool) ?? await send("POST", "api/v1/can", { tool }) } : { tools, verdicts };
+}
+
+/** @param {string} label @param {string} name @param {string[]} values @param {Place} place */
+function choice(label, name, values, place) {
+  const now = place.params[name] ?? "";
+  return html`<label class="check"><span>${label}</span><select @change=${(/** @type {any} */ e) => setParams({ [name]: e.target.value })}>
+    <option value="">all</option>${now && !values.includes(now) ? html`<option value=${now} selected>${now}</option>` : nothing}
+    ${[...new Set(values)].map((value) => html`<option value=${value} ?selected=${value === now}>${value}</option>`)}</select></label>`;
+}
+
+/** @param {any} data @param {string} role @param {Page} page */
+function oneVerdict(data, role, page) {
+  const v = data.verdict;
+  return html`<div class="card">
+    <h2>${v.allowed ? mark("good", `Role ${role} may call ${v.tool}`) : mark("bad", `Role ${role} may not call ${v.tool}`)}</h2>
+    ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group], ["State", v.state], ["Epoch", v.epoch]])}
+    ${v.limits?.length ? html`<h3>Every limit that applies</h3>${table("Limits", ["Limit", "Of role", "Allows", "Decides"], v.limits.map((/** @type {any} */ l) => ({
+      cells: [l.rule, l.role ? html`<a href=${placeLink("roles", l.roleId)}>${l.role}</a>` : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
+    })))}` : nothing}
+    ${page.session.operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
+    ${commandLine(command("can", "--role", role, "--why", v.tool))}` : nothing}</div>`;
+}
+
+/** @param {any} data @param {string} tool */
+function holders(data, tool) {
+  const { roles, agents, tasks, reason } = data.holders;
+  return html`<div class="card"><h2>Who may call <code>${tool}</code></h2>
+    ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
+    <h3>Roles ${quiet("agents that root spawns of them")}</h3>
+    ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: placeLink("access", "", { role: r.name, tool }), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>the rule that decides</a>`] }))) : html`<p class="quiet">No role may call it.</p>`}
+    <h3>Agents ${quiet("that are at work")}</h3>
+    ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, a.role] }))) : html`<p class="quiet">No agent may call it now.</p>`}
+    ${tasks.length ? html`<h3>Tasks ${quiet("that callers start")}</h3>${table("Tasks of callers", ["Callers in role", "Bounded by"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, t.as] })))}` : nothing}
+    ${commandLine(command("can", "--who", tool))}</div>`;
+}
+
+/** @param {any} data @param {string} role */
+function verdicts(data, role) {
+  const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed).length;
+  return html`<p>Role ${role} may call ${count(allowed, "tool")} of ${data.verdicts.length}.</p>
+    ${table("Tools", ["Tool", "Group", "Allowed", "Rule"], data.verdicts.map((/** @type {any} */ v) => ({
+      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, v.group, v.allowed ? mark("good", "yes") : mark("bad", "no"), v.rule],
+    })))}${commandLine(command("can", "--role", role))}`;
+}
+
+/** @param {any} data @param {Place} place */
+function matrix(data, place) {
+  const words = (place.params.filter ?? "").toLowerCase();
+  const tools = data.tools.filter((/** @type {any} */ t) => `${t.name} ${t.group} ${t.effect}`.toLowerCase().includes(words)).sort((/** @type {any} */ a, /** @type {any} */ b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name));
+  const shown = tools.slice(0, toolsShown);
+  return html`<p>${filterField("Filter tools by name, group or effect", place.params.filter ?? "", (filter) => setParams({ filter }))}
+      <button type="button" @click=${() => download(shown, data.rows)}>Save as CSV</button>
+      ${tools.length > shown.length ? quiet(`${shown.length} of ${tools.length} tools are shown; filter to see others.`) : nothing}
+      ${data.roles.length > rolesShown ? quiet(`${rolesShown} of ${data.roles.length} roles are shown.`) : nothing}</p>
+    <div class="matrix-box" tabindex="0" role="region" aria-label="Roles and tools"><table class="matrix">
+      <caption class="hidden">Which role may call which tool</caption>
+      <thead><tr><th scope="col"><span class="hidden">Role</span></th>${shown.map((/** @type {any} */ t) => html`<th scope="col" title="${t.group}, ${t.effect}"><span>${t.name}</span></th>`)}</tr></thead>
+      <tbody>${data.rows.map((/** @type {any} */ row) => matrixRow(row, shown))}</tbody></table></div>
+    <p class="quiet">✓ allowed, · denied. Choose a cell for the rule that decides.</p>`;
+}
+
+/** @param {any} row @param {any[]} tools */
+function matrixRow({ role, verdicts: list }, tools) {
+  const allowed = new Set(list.filter((/** @type {any} */ v) => v.allowed).map((/** @type {any} */ v) => v.tool));
+  return html`<tr><th scope="row"><a href=${placeLink("roles", role.id)}>${role.name}</a></th>${tools.map((t) => {
+    const yes = allowed.has(t.name);
+    return html`<td><button type="button" class=${yes ? "yes" : "no"} aria-label="${role.name} ${yes ? "may" : "may not"} call ${t.name}" @click=${() => setParams({ role: role.name, tool: t.name })}>${yes ? "✓" : "·"}</button></td>`;
+  })}</tr>`;
+}
+
+/** @param {any[]} tools @param {any[]} rows */
+function download(tools, rows) {
+  const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
+  const lines = rows.map(({ role, verdicts: list }) => {
+    const allowed = new Set(list.filter((/** @type {any} */ v) => v.allowed).map((/** @type {any} */ v) => v.tool));
+    return [role.name, ...tools.map((t) => allowed.has(t.name) ? "yes" : "no")].map(cell).join(",");
+  });
+  const text = [["role", ...tools.map((t) => t.name)].map(cell).join(","), ...lines].join("\r\n");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = "who-can.csv";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,148 @@
+// Requests to the gateway. All addresses are relative to the page, so that the page works
+// below a path prefix.
+
+/** An error that the gateway has answered, or a request that got no answer (status 0). */
+export class RequestError extends Error {
+  /**
+   * @param {number} status HTTP status, 0 if there was no answer
+   * @param {string} code error code, such as role_not_found
+   * @param {string} message
+   * @param {Record<string, any>} [details]
+   */
+  constructor(status, code, message, details = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** The text that requests with changes must carry; "" without a session. */
+let csrf = "";
+
+/** @param {string | undefined} text the csrf of the session */
+export function setCSRF(text) {
+  csrf = text ?? "";
+}
+
+/** @typedef {Record<string, string | number | boolean | string[] | undefined>} Query */
+
+/**
+ * Returns a path with query parameters. Undefined and empty ones are left out.
+ * @param {string} path
+ * @param {Query} query
+ */
+export function address(path, query = {}) {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== "" && one !== false) {
+        params.append(name, String(one));
+      }
+    }
+  }
+  const text = params.toString();
+  return text ? path + "?" + text : path;
+}
+
+/**
+ * @param {string} path relative to the page, such as api/v1/roles
+ * @param {Query} [query]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>} the JSON of the answer
+ */
+export async function get(path, query, signal) {
+  return (await request("GET", address(path, query), undefined, {}, signal)).body;
+}
+
+/**
+ * Sends a change.
+ * @param {string} method
+ * @param {string} path
+ * @param {any} [body] sent as JSON
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<any>}
+ */
+export async function send(method, path, body, headers = {}) {
+  return (await request(method, path, body, headers)).body;
+}
+
+/**
+ * Returns an answer with its ETag, which If-Match repeats to change what was read.
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{body: any, etag: string}>}
+ */
+export async function getTagged(path, signal) {
+  const { body, response } = await request("GET", path, undefined, {}, signal);
+  return { body, etag: response.headers.get("ETag") ?? "" };
+}
+
+/**
+ * Reads the items of a list, page by page, up to a number.
+ * @param {string} path
+ * @param {Query} query
+ * @param {number} most
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{items: any[], more: boolean}>} more reports whether there are others
+ */
+export async function list(path, query, most, signal) {
+  const items = [];
+  let cursor;
+  do {
+    const page = await get(path, { ...query, limit: Math.min(1000, most - items.length), cursor }, signal);
+    items.push(...page.items);
+    cursor = page.next;
+  } while (cursor && items.length < most);
+  return { items, more: Boolean(cursor) };
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {any} body
+ * @param {Record<string, string>} headers
+ * @param {AbortSignal} [signal]
+ */
+async function request(method, path, body, headers, signal) {
+  /** @type {Record<string, string>} */
+  const sent = { Accept: "application/json", ...headers };
+  if (method !== "GET" && csrf) {
+    sent["X-Rolecall-CSRF"] = csrf;
+  }
+  if (body !== undefined) {
+    sent["Content-Type"] = "application/json";
+  }
+  let response;
+  try {
+    response = await fetch(path, {
+      method, headers: sent, signal, body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin", redirect: "error",
+    });
+  } catch (cause) {
+    if (signal?.aborted) {
+      throw cause;
+    }
+    throw new RequestError(0, "no_answer", "The gateway did not answer. It may have ended, or the network may be down.");
+  }
+  return { body: await readBody(response), response };
+}
+
+/** @param {Response} response */
+async function readBody(response) {
+  if (response.status === 204) {
+    return null;
+  }
+  const text = await response.text();
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RequestError(response.status, "bad_answer", `The answer is not JSON (status ${response.status}).`);
+  }
+  if (!response.ok) {
+    const error = value?.error ?? {};
+    throw new RequestError(response.status, String(error.code ?? "error"), String(error.message ?? "The request failed."), error.details);
+  }
+  return value;
+}

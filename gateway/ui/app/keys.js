@@ -1,0 +1,90 @@
+// Keys that work on all screens.
+
+import { html } from "../vendor/lit-html/lit-html.js";
+import { ask } from "./dialog.js";
+import { goTo } from "./place.js";
+
+const stored = "rolecall-keys";
+let goPressed = 0; // when g was pressed, in milliseconds since 1970
+
+/** @param {EventTarget | null} target */
+export function isTyping(target) {
+  return target instanceof HTMLElement && (target.matches("input, textarea, select") || target.isContentEditable);
+}
+
+/** Single letters can be turned off, since programs for speech input send them. */
+function lettersAreOff() {
+  return localStorage.getItem(stored) === "off";
+}
+
+/**
+ * Handles a key. It reports whether the key was used.
+ * @param {KeyboardEvent} e
+ * @param {import("./screen.js").Screen[]} screens
+ * @returns {boolean}
+ */
+export function navigationKeys(e, screens) {
+  if (lettersAreOff() && e.key.length === 1) {
+    return true;
+  }
+  const going = Date.now() - goPressed < 1500;
+  goPressed = 0;
+  if (going) {
+    const screen = screens.find((s) => s.key === e.key);
+    if (screen) {
+      goTo(screen.id);
+    }
+    return Boolean(screen);
+  }
+  switch (e.key) {
+    case "g": goPressed = Date.now(); return true;
+    case "?": showKeys(screens); return true;
+    case "/": return focusOn("[data-filter]");
+    case "Escape": return goBack();
+    case "j": case "k": return moveRow(e.key === "j" ? 1 : -1);
+  }
+  return false;
+}
+
+/** @param {string} selector */
+function focusOn(selector) {
+  const field = /** @type {HTMLElement | null} */ (document.querySelector(selector));
+  field?.focus();
+  return field !== null;
+}
+
+/** Leaves the selection of a screen. */
+function goBack() {
+  const [screen, id] = location.hash.replace("#/", "").split("?")[0].split("/");
+  if (id) {
+    goTo(decodeURIComponent(screen));
+  }
+  return Boolean(id);
+}
+
+/**
+ * Moves the focus to the link of another row of a table.
+ * @param {number} step
+ */
+function moveRow(step) {
+  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("tr[data-row] a, [data-row] > a")]);
+  if (links.length === 0) {
+    return false;
+  }
+  const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  links[Math.min(links.length - 1, Math.max(0, at + step))].focus();
+  return true;
+}
+
+/** @param {import("./screen.js").Screen[]} screens */
+function showKeys(screens) {
+  const keys = [
+    ...screens.filter((s) => s.key).map((s) => [`g ${s.key}`, s.title]), ["/", "Filter"], ["j, k", "Next and previous row"],
+    ["Enter", "Open"], ["Esc", "Close"], ["[, ]", "Previous and next denied call of a task"], ["?", "This help"],
+  ];
+  ask({
+    title: "Keys", confirm: lettersAreOff() ? "Turn letters on" : "Turn letters off",
+    body: html`<dl class="keys">${keys.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl>`,
+    run: async () => localStorage.setItem(stored, lettersAreOff() ? "on" : "off"),
+  });
+}

@@ -1,0 +1,288 @@
+// The page: navigation, the current screen and its states, and the event stream.
+
+import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { get, send, setCSRF } from "./api.js";
+import { access } from "./access.js";
+import { artifacts } from "./artifacts.js";
+import { clock, duration } from "./format.js";
+import { isTyping, navigationKeys } from "./keys.js";
+import { organization } from "./organization.js";
+import { empty, failure, quiet, skeleton } from "./parts.js";
+import { currentPlace, placeLink } from "./place.js";
+import { record } from "./record.js";
+import { roles } from "./roles.js";
+import { signIn } from "./signin.js";
+import { start } from "./start.js";
+import { follow, renew, stop } from "./stream.js";
+import { task } from "./task.js";
+import { setTheme, themePicker } from "./theme.js";
+import { tools } from "./tools.js";
+import { topScreen } from "./top.js";
+
+/** @typedef {import("./screen.js").Screen} Screen */
+/** @typedef {import("./stream.js").OrgEvent} OrgEvent */
+
+const screens = [organization, task, roles, access, tools, record, artifacts, topScreen, start];
+
+const state = {
+  session: /** @type {any} */ (undefined), // undefined: not known yet; null: nobody is signed in
+  screen: /** @type {Screen | undefined} */ (undefined),
+  key: "", // of the loaded data
+  data: /** @type {any} */ (undefined),
+  error: /** @type {any} */ (undefined),
+  loadedAt: 0,
+  loading: /** @type {AbortController | undefined} */ (undefined),
+  lostSince: 0,
+};
+
+/** @type {(() => void)[]} */
+let afterDraw = [];
+let drawing = false;
+
+/** @type {import("./screen.js").Page} */
+const page = {
+  get now() {
+    return Date.now();
+  },
+  get session() {
+    return state.session;
+  },
+  redraw,
+  reload: () => load(),
+  afterDraw: (f) => {
+    afterDraw.push(f);
+    redraw();
+  },
+};
+
+function redraw() {
+  if (!drawing) {
+    drawing = true;
+    requestAnimationFrame(draw);
+  }
+}
+
+function draw() {
+  drawing = false;
+  render(state.session === undefined ? nothing : state.session === null ? signIn(enter) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
+  const done = afterDraw;
+  afterDraw = [];
+  for (const f of done) {
+    f();
+  }
+}
+
+/** @returns {Screen[]} those that the user may see */
+function allowedScreens() {
+  return screens.filter((s) => s.scope === "caller" || state.session?.operator);
+}
+
+/** Learns who is signed in, and begins. */
+async function enter() {
+  try {
+    state.session = await get("ui/session");
+    setCSRF(state.session.csrf);
+    await begin();
+  } catch (/** @type {any} */ error) {
+    state.session = null;
+    stop();
+  }
+  redraw();
+}
+
+/** Opens the event stream at the last event, and the screen of the address. */
+async function begin() {
+  const { last } = await get("api/v1/events", { limit: 1 });
+  follow(last, { onEvents, onState, onGap: () => load() });
+  renew();
+  arrive(true);
+}
+
+/** @param {OrgEvent[]} events */
+function onEvents(events) {
+  const { screen, data } = state;
+  if (!screen?.fold || data === undefined) {
+    return;
+  }
+  let changed = false;
+  for (const e of events) {
+    const result = screen.fold(data, e, currentPlace());
+    if (result === "reload") {
+      reloadSoon();
+    }
+    changed ||= result === true;
+  }
+  if (changed) {
+    redraw();
+  }
+}
+
+/** @param {number} since */
+async function onState(since) {
+  const wasLost = state.lostSince;
+  state.lostSince = since;
+  redraw();
+  if (since && !wasLost) {
+    checkSession();
+  }
+}
+
+/** Asks whether the session has ended, which also ends the stream. */
+async function checkSession() {
+  try {
+    setCSRF((await get("ui/session")).csrf);
+  } catch (/** @type {any} */ error) {
+    if (error.status === 401) {
+      state.session = null;
+      redraw();
+    }
+  }
+}
+
+/** @type {number | undefined} */
+let reloadTimer;
+
+/** Loads the data again, at most once a second. */
+function reloadSoon() {
+  reloadTimer ??= setTimeout(() => {
+    reloadTimer = undefined;
+    load();
+  }, 1000);
+}
+
+/**
+ * Follows the address to its screen.
+ * @param {boolean} [again] loads the data even if it is that of the address
+ */
+function arrive(again = false) {
+  const place = currentPlace();
+  const allowed = allowedScreens();
+  const screen = allowed.find((s) => s.id === place.screen);
+  const moved = screen !== state.screen;
+  const key = screen ? `${screen.id} ${screen.loadKey(place)}` : "";
+  state.screen = screen;
+  document.title = `${screen?.title ?? "Not found"} · rolecall`;
+  if (moved || key !== state.key || again) {
+    if (moved || key !== state.key) {
+      state.data = state.error = undefined;
+    }
+    state.key = key;
+    load();
+  }
+  if (moved) {
+    page.afterDraw(() => document.querySelector("h1")?.focus());
+  }
+  redraw();
+}
+
+/** Loads the data of the screen. What is shown stays until the new data is there. */
+async function load() {
+  const { screen } = state;
+  if (!screen) {
+    return;
+  }
+  state.loading?.abort();
+  const loading = state.loading = new AbortController();
+  try {
+    const data = await screen.load(currentPlace(), loading.signal, page);
+    if (loading.signal.aborted) {
+      return;
+    }
+    Object.assign(state, { data, error: undefined, loadedAt: Date.now() });
+  } catch (/** @type {any} */ error) {
+    if (loading.signal.aborted) {
+      return;
+    }
+    state.error = error;
+    if (error.status === 401) {
+      state.session = null;
+    }
+  }
+  redraw();
+}
+
+function shell() {
+  const { screen } = state;
+  return html`<a class="skip" href="#main" @click=${skip}>To the content</a>
+    <div class="shell">
+      ${state.lostSince ? html`<div class="lost" role="status">◷ Not live since ${clock(state.lostSince)} UTC. Trying again.</div>` : nothing}
+      ${navigation()}
+      <main id="main" tabindex="-1">
+        <div class="title"><h1 tabindex="-1">${heading()}</h1>
+          <div class="tools">${screen?.tools && state.data !== undefined ? screen.tools(state.data, currentPlace(), page) : nothing}</div></div>
+        ${content()}
+      </main></div>
+    <div id="announcements" class="hidden" aria-live="polite"></div>
+    <dialog id="dialog" aria-labelledby="dialog-title"></dialog>`;
+}
+
+function heading() {
+  const { screen, data } = state;
+  return (data !== undefined && screen?.heading?.(data, currentPlace())) || (screen?.title ?? "Not found");
+}
+
+/** @param {Event} e */
+function skip(e) {
+  e.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+/** The data of the screen, or the state that it is in. */
+function content() {
+  const { screen, data, error } = state;
+  if (!screen) {
+    return empty("There is no such screen, or you may not see it.");
+  }
+  if (data === undefined) {
+    return error ? failure(error, () => load()) : skeleton();
+  }
+  const place = currentPlace();
+  const shown = screen.isEmpty?.(data, place) && screen.empty ? emptyScreen(screen.empty(place)) : screen.render(data, place, page);
+  return error
+    ? html`${failure(error, () => load())}<p class="quiet">This was true ${duration(Date.now() - state.loadedAt)} ago.</p><div class="stale">${shown}</div>`
+    : shown;
+}
+
+/** @param {{text: string, command?: string}} what */
+function emptyScreen({ text, command }) {
+  return empty(text, command);
+}
+
+function navigation() {
+  const { session } = state;
+  return html`<aside class="side" aria-label="rolecall">
+    <div class="brand"><img src="ui/app/icon.svg" alt="">rolecall</div>
+    <nav aria-label="Screens"><ul>${allowedScreens().filter((s) => !s.hidden).map((s) => html`<li>
+      <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
+    <div class="who">${themePicker(redraw)}
+      <span>${session.operator ? "Operator" : html`${session.user} ${quiet("in role " + session.role)}`}</span>
+      ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}</div></aside>`;
+}
+
+async function signOut() {
+  await send("DELETE", "ui/session").catch(() => undefined);
+  state.session = null;
+  stop();
+  redraw();
+}
+
+addEventListener("hashchange", () => state.session && arrive());
+addEventListener("pagehide", stop);
+addEventListener("pageshow", (e) => e.persisted && enter());
+addEventListener("keydown", (e) => {
+  if (!state.session || e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey) {
+    return;
+  }
+  const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("dialog"));
+  if (dialog?.open || isTyping(e.target)) {
+    return;
+  }
+  const used = navigationKeys(e, allowedScreens())
+    || state.data !== undefined && state.screen?.keydown?.(e, state.data, currentPlace(), page);
+  if (used) {
+    e.preventDefault();
+  }
+});
+setInterval(redraw, 10_000); // relative times
+setTheme();
+enter();

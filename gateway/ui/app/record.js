@@ -1,0 +1,107 @@
+// Screen: all events of the record, with filters that are a link.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { get } from "./api.js";
+import { brief, command, utc } from "./format.js";
+import { commandLine, idChip, json, mark, quiet, table } from "./parts.js";
+import { placeLink, setParams } from "./place.js";
+
+/** @typedef {import("./screen.js").Page} Page */
+/** @typedef {import("./screen.js").Place} Place */
+
+const pageSize = 200;
+const keptMost = 2000; // rows while the record is followed
+const filters = /** @type {const} */ (["task", "agent", "role", "caller", "tool", "type", "since"]);
+
+/** @type {import("./screen.js").Screen} */
+export const record = {
+  id: "record", title: "Record", key: "e", scope: "caller",
+  loadKey: (place) => JSON.stringify([...filters.map((f) => place.params[f]), place.params.denied, place.params.cursor]),
+  async load(place, signal) {
+    const page = await get("api/v1/events", queryOf(place.params), signal);
+    return { events: page.items, next: page.next };
+  },
+  fold(data, e, place) {
+    if (place.params.cursor || place.params.paused || !matches(e, place.params) || data.events[0]?.seq >= e.seq) {
+      return false;
+    }
+    data.events.unshift(e);
+    data.events.length = Math.min(data.events.length, keptMost);
+    return true;
+  },
+  isEmpty: (data, place) => data.events.length === 0 && !filters.some((f) => place.params[f]) && !place.params.denied,
+  empty: () => ({ text: "The record is empty. Each decision, call and message is recorded here.", command: command("log") }),
+  tools: (_, place) => html`
+    <label class="check"><input type="checkbox" .checked=${place.params.denied === "1"} @change=${(/** @type {any} */ e) => setParams({ denied: e.target.checked ? "1" : "", cursor: "" })}>Only denied</label>
+    <label class="check"><input type="checkbox" .checked=${!place.params.paused} @change=${(/** @type {any} */ e) => setParams({ paused: e.target.checked ? "" : "1" })}>Follow</label>`,
+  render: (data, place) => html`${filterForm(place)}
+    <div class="split"><div>${eventTable(data, place)}${pages(data, place)}</div>${chosen(data, place)}</div>`,
+};
+
+/** @param {Record<string, string>} params */
+function queryOf(params) {
+  /** @type {Record<string, any>} */
+  const query = { limit: pageSize, cursor: params.cursor, denied: params.denied === "1" };
+  for (const name of filters) {
+    query[name] = params[name];
+  }
+  return query;
+}
+
+/**
+ * Reports whether a new event passes the filters. Those that need the gateway are left out.
+ * @param {import("./stream.js").OrgEvent} e
+ * @param {Record<string, string>} params
+ */
+function matches(e, params) {
+  return (!params.task || e.task === params.task) && (!params.agent || e.agent === params.agent) && (!params.role || e.role === params.role)
+    && (!params.tool || e.tool === params.tool) && (!params.caller || e.caller === params.caller)
+    && (!params.type || params.type.split(",").includes(e.type)) && (params.denied !== "1" || e.decision === "denied");
+}
+
+/** @param {Place} place */
+function filterForm(place) {
+  const hints = { task: "task id", agent: "agent id", role: "role", caller: "caller", tool: "tool", type: "types, such as tool_call,message", since: "since, such as 24h" };
+  return html`<form class="actions" @submit=${(/** @type {Event} */ e) => {
+    e.preventDefault();
+    const values = Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (e.target)));
+    setParams({ .../** @type {any} */ (values), cursor: "", event: "" });
+  }}>${filters.map((name) => html`<label><span class="hidden">${hints[name]}</span><input ?data-filter=${name === "task"} name=${name} placeholder=${hints[name]} .value=${place.params[name] ?? ""}></label>`)}
+    <button>Search</button><a class="button" href=${placeLink("record")}>Clear</a></form>
+    ${commandLine(command("log", ...filters.flatMap((f) => place.params[f] ? ["--" + f, place.params[f]] : []), ...(place.params.denied ? ["--denied"] : [])))}`;
+}
+
+/** @param {any} data @param {Place} place */
+function eventTable(data, place) {
+  if (data.events.length === 0) {
+    return html`<p class="quiet">No event passes the filters.</p>`;
+  }
+  return table("Events, newest first", ["Time", "What", "Who", "About"], data.events.map((/** @type {any} */ e) => ({
+    href: placeLink("record", "", { ...place.params, event: String(e.seq) }), current: place.params.event === String(e.seq),
+    cells: [html`<span class="fixed">${utc(e.at)}</span>`, what(e), e.role || e.caller || quiet("organization"), about(e)],
+  })));
+}
+
+/** @param {any} e */
+function what(e) {
+  return e.decision === "denied" ? mark("bad", "denied") : e.type === "tool_error" ? mark("wait", "failed") : e.decision === "allowed" ? mark("good", "call") : e.type;
+}
+
+/** @param {any} e */
+function about(e) {
+  const text = e.reason ?? e.text ?? e.message?.payload ?? e.answer?.text ?? e.result ?? e.args ?? e.change ?? "";
+  return html`${e.tool ? html`<code>${e.tool}</code> ` : nothing}${e.code ? html`<code>${e.code}</code> ` : nothing}${brief(text, 140)}`;
+}
+
+/** @param {any} data @param {Place} place */
+function pages(data, place) {
+  return html`<div class="actions">${place.params.cursor ? html`<a class="button" href=${placeLink("record", "", { ...place.params, cursor: "", event: "" })}>Newest</a>` : nothing}
+    ${data.next ? html`<a class="button" href=${placeLink("record", "", { ...place.params, cursor: data.next, event: "" })}>Older</a>` : nothing}</div>`;
+}
+
+/** @param {any} data @param {Place} place */
+function chosen(data, place) {
+  const e = data.events.find((/** @type {any} */ one) => String(one.seq) === place.params.event);
+  return html`<aside class="panel" aria-label="The event">${e ? html`<h2>Event ${e.seq}</h2><p>${e.task ? html`<a href=${placeLink("task", e.task, { event: String(e.seq) })}>Open its task</a>` : nothing}</p>
+    ${e.agent ? html`<p>Agent ${idChip(e.agent)}</p>` : nothing}${json(e)}` : html`<p class="quiet">Choose an event to see all of it.</p>`}</aside>`;
+}

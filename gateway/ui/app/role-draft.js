@@ -1,0 +1,84 @@
+// A draft of changes to a role. Pure: without a browser.
+
+/**
+ * @typedef {object} Draft
+ * @property {string[]} use
+ * @property {string[]} grant
+ * @property {Record<string, any>} fields
+ * @property {{use: string[], grant: string[], fields: Record<string, any>}} saved what the role has now
+ */
+
+/**
+ * @param {any} role of the gateway
+ * @returns {Draft}
+ */
+export function newDraft(role) {
+  const fields = {
+    description: role.description ?? "", rolePrompt: role.rolePrompt ?? "", llmServiceId: role.llmServiceId ?? "", server: role.server ?? "", toolGated: Boolean(role.toolGated),
+  };
+  const use = [...(role.toolGroups ?? [])], grant = [...(role.grant ?? [])];
+  return { use: [...use], grant: [...grant], fields: { ...fields }, saved: { use, grant, fields } };
+}
+
+/**
+ * @param {Draft} draft
+ * @param {"use" | "grant"} kind
+ * @param {string} group
+ */
+export function choiceOf(draft, kind, group) {
+  return draft[kind].includes(group);
+}
+
+/**
+ * Chooses a group or not. All groups, "*", stands alone.
+ * @param {Draft} draft
+ * @param {"use" | "grant"} kind
+ * @param {string} group
+ * @param {boolean} chosen
+ */
+export function setChoice(draft, kind, group, chosen) {
+  const others = draft[kind].filter((id) => id !== group && (group !== "*" || !chosen) && (id !== "*" || !chosen));
+  draft[kind] = chosen ? [...others, group] : others;
+}
+
+/** @param {Draft} draft */
+export function isChanged(draft) {
+  return Object.keys(change(draft)).length > 0;
+}
+
+/**
+ * Returns the fields that differ from the role, as a request has them: null is the default.
+ * @param {Draft} draft
+ * @returns {Record<string, any>}
+ */
+export function change(draft) {
+  /** @type {Record<string, any>} */
+  const changes = {};
+  if (!sameMembers(draft.use, draft.saved.use)) {
+    changes.toolGroups = draft.use;
+  }
+  if (!sameMembers(draft.grant, draft.saved.grant)) {
+    changes.grant = draft.grant;
+  }
+  for (const [name, value] of Object.entries(draft.fields)) {
+    if (value !== draft.saved.fields[name]) {
+      changes[name] = value === "" && name !== "server" ? null : value;
+    }
+  }
+  return changes;
+}
+
+/** @param {string[]} a @param {string[]} b */
+function sameMembers(a, b) {
+  return a.length === b.length && a.every((id) => b.includes(id));
+}
+
+/**
+ * Returns the names of all tools that a difference adds for anyone, sorted.
+ * @param {any} diff
+ * @returns {string[]}
+ */
+export function gainsOf(diff) {
+  const all = [...diff.roles, ...diff.agents, ...diff.callers, ...diff.tasks].flatMap((d) => d.gains);
+  return [...new Set(all)].sort();
+}

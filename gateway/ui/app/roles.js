@@ -1,0 +1,288 @@
+// Screen: the roles, and an editor that shows who gains and loses which tools before it saves.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { getTagged, list, RequestError, send } from "./api.js";
+import { ask, field } from "./dialog.js";
+import { command, count } from "./format.js";
+import { commandLine, empty, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { goTo, placeLink, setParams } from "./place.js";
+import { change, choiceOf, gainsOf, isChanged, newDraft, setChoice } from "./role-draft.js";
+
+/** @typedef {import("./screen.js").Page} Page */
+/** @typedef {import("./screen.js").Place} Place */
+/** @typedef {import("./role-draft.js").Draft} Draft */
+
+const rolesShown = 5000;
+const dryRunAfter = 200; // milliseconds after the last change of the draft
+
+/** @type {import("./screen.js").Screen} */
+export const roles = {
+  id: "roles", title: "Roles", key: "r", scope: "operator",
+  loadKey: (place) => place.id,
+  load: (place, signal) => place.id ? loadRole(place.id, signal) : loadRoles(signal),
+  fold(data, e) {
+    if (e.type.startsWith("group_")) {
+      return data.draft && isChanged(data.draft) ? false : "reload";
+    }
+    if (e.type !== "role_changed") {
+      return false;
+    }
+    if (!data.role || e.roleId !== data.role.id) {
+      return data.role ? false : "reload";
+    }
+    if (!isChanged(data.draft)) {
+      return "reload";
+    }
+    if (e.record?.revision > data.role.revision) {
+      data.overtaken = e.by;
+    }
+    return true;
+  },
+  heading: (data) => data.role && `Role ${data.role.name}`,
+  isEmpty: (data) => data.roles?.length === 0,
+  empty: () => ({ text: "There is no role yet. A role says which tools its agents have.", command: command("role", "create", "reader", "--use", "workspace") }),
+  tools: (data, place, page) => data.roles ? html`
+    ${filterField("Filter roles", place.params.filter ?? "", (filter) => setParams({ filter }))}
+    <button type="button" class="primary" @click=${() => create(page)}>Create a role</button>` : roleTools(data, page),
+  render: (data, place, page) => data.roles ? roleList(data, place, page) : oneRole(data, page),
+};
+
+/** @param {AbortSignal} signal */
+async function loadRoles(signal) {
+  const page = await list("api/v1/roles", {}, rolesShown, signal);
+  return { roles: page.items, more: page.more };
+}
+
+/** @param {string} id @param {AbortSignal} signal */
+async function loadRole(id, signal) {
+  const [{ body: role, etag }, groups] = await Promise.all([
+    getTagged("api/v1/roles/" + encodeURIComponent(id), signal), list("api/v1/tool-groups", {}, 2000, signal),
+  ]);
+  return { role, etag, groups: groups.items, draft: newDraft(role), diff: undefined, error: undefined, overtaken: "" };
+}
+
+/** @param {any} data @param {Place} place @param {Page} page */
+function roleList(data, place, page) {
+  const words = (place.params.filter ?? "").toLowerCase();
+  const shown = data.roles.filter((/** @type {any} */ r) => `${r.name} ${r.description ?? ""} ${r.id} ${(r.toolGroups ?? []).join(" ")}`.toLowerCase().includes(words));
+  return table("Roles by name", ["Role", "Status", "Uses", "Grants", "Created by", "Created"], shown.map((/** @type {any} */ r) => ({
+    href: placeLink("roles", r.id),
+    cells: [r.name, r.suspendedAt ? statusMark("suspended") : statusMark(r.status), html`${names(r.toolGroups, 8)}${r.dangling?.length ? mark("wait", count(r.dangling.length, "unknown group")) : nothing}`,
+      names(r.grant, 8), creatorOf(r), when(r.createdAt, page.now)],
+  })));
+}
+
+/** @param {any} role */
+function creatorOf(role) {
+  return role.createdBy === "config" ? "the configuration" : role.createdBy === "operator" ? "the operator" : role.createdBy === "root" ? "root" : idChip(role.createdBy);
+}
+
+/** @param {any} data @param {Page} page */
+function roleTools(data, page) {
+  const { role } = data;
+  return html`<a class="button" href=${placeLink("roles")}>All roles</a>
+    <a class="button" href=${placeLink("access", "", { role: role.name })}>What may it call?</a>
+    <a class="button" href=${placeLink("record", "", { role: role.name })}>Its record</a>
+    <a class="button" href=${placeLink("start", "", { role: role.id })}>Give it a task</a>
+    ${role.suspendedAt ? html`<button type="button" @click=${() => suspend(role, "resume", page)}>Resume</button>`
+      : html`<button type="button" class="danger" @click=${() => suspend(role, "suspend", page)}>Suspend</button>`}`;
+}
+
+/** @param {any} role @param {"suspend" | "resume"} verb @param {Page} page */
+async function suspend(role, verb, page) {
+  await ask({
+    title: verb === "suspend" ? `Suspend role ${role.name}` : `Resume role ${role.name}`, confirm: verb === "suspend" ? "Suspend" : "Resume", danger: verb === "suspend",
+    body: html`<p>${verb === "suspend" ? "Its agents and callers may then call nothing, until it is resumed." : "Its agents and callers may call their tools again."}</p>`,
+    command: () => command("role", verb, role.name), run: () => send("POST", `api/v1/roles/${encodeURIComponent(role.id)}/${verb}`),
+  });
+  page.reload();
+}
+
+/** @param {Page} page */
+async function create(page) {
+  const role = await ask({
+    title: "Create a role", confirm: "Create", body: html`${field("Name", "name", { required: true })}${field("What its agents are for", "description")}<p class="quiet">It begins without tools. You choose them next.</p>`,
+    command: ({ name, description }) => command("role", "create", name || "NAME", ...(description ? ["--description", description] : []), "--use-none", "--grant-none"),
+    run: ({ name, description }) => send("POST", "api/v1/roles", { name, description: description || undefined, toolGroups: [], grant: [] }),
+  });
+  role?.id ? goTo("roles", role.id) : page.redraw();
+}
+
+/** @param {any} data @param {Page} page */
+function oneRole(data, page) {
+  const { role, draft } = data;
+  const fixed = role.createdBy === "config";
+  return html`<div class="split"><form @submit=${(/** @type {Event} */ e) => { e.preventDefault(); save(data, page); }}>
+      ${data.overtaken ? html`<div class="notice" role="alert">${mark("wait", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
+      ${fixed ? html`<div class="notice">${mark("wait", "This role is declared in the configuration. Change it in its file; serve reloads the file.")} The effect of a change is shown here.</div>` : nothing}
+      ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is suspended.")}</div>` : nothing}
+      ${groupFields(data, page)}
+      ${otherFields(data, page)}
+    </form>
+    <aside class="panel" aria-label="Effect">${isChanged(draft) ? effect(data) : about(data, page)}</aside></div>`;
+}
+
+/** @param {any} data @param {Page} page */
+function about(data, page) {
+  const { role } = data;
+  return html`<h2>${role.name}</h2>
+    ${facts([["About", role.description], ["Status", role.suspendedAt ? statusMark("suspended") : statusMark(role.status)], ["Created by", creatorOf(role)], ["Created", when(role.createdAt, page.now)],
+      ["Model", role.llmServiceId ?? quiet("default")], ["Revision", role.revision], ["Tool-gated", role.toolGated && String(role.toolGated)], ["Only server", role.server],
+      ["Unknown", role.dangling?.length ? mark("wait", role.dangling.join(", ")) : undefined], ["Id", idChip(role.id)]])}
+    <h3>Tools that it may call now</h3>
+    ${role.tools?.length ? table("Tools of the role", ["Tool", "Through", "Effect"], role.tools.map((/** @type {any} */ t) => ({ href: placeLink("access", "", { role: role.name, tool: t.name }), cells: [html`<code>${t.name}</code>`, t.group, t.effect] })))
+      : empty("This role may call no tool.")}
+    ${commandLine(command("role", "show", role.name))}`;
+}
+
+/** @param {any} data @param {Page} page */
+function groupFields(data, page) {
+  const { draft, groups } = data;
+  const known = new Set(groups.map((/** @type {any} */ g) => g.id));
+  const others = [...new Set([...draft.use, ...draft.grant])].filter((id) => id !== "*" && !known.has(id));
+  const none = draft.use.length === 0 && draft.grant.length === 0;
+  return html`<fieldset><legend>Tool groups</legend>
+    <p class="quiet">Its agents and callers may call what it uses. Its agents may put what it grants into roles that they create.</p>
+    ${none ? html`<div class="notice">${mark("wait", "No group is chosen: agents of this role may call no tool. They can still answer in text.")}</div>` : nothing}
+    <div class="group-choice"><strong>Group</strong><strong>Use</strong><strong>Grant</strong></div>
+    ${groupRow({ id: "*", description: "All groups, also those that are registered later" }, data, page)}
+    ${groups.map((/** @type {any} */ g) => groupRow(g, data, page))}
+    ${others.map((id) => groupRow({ id, description: "A single tool, or a group that is not registered now" }, data, page))}
+  </fieldset>`;
+}
+
+/** @param {any} group @param {any} data @param {Page} page */
+function groupRow(group, data, page) {
+  const box = (/** @type {"use" | "grant"} */ kind) => html`<label class="check"><input type="checkbox" .checked=${choiceOf(data.draft, kind, group.id)}
+    @change=${(/** @type {any} */ e) => { setChoice(data.draft, kind, group.id, e.target.checked); preview(data, page); }}><span class="hidden">${kind === "use" ? "Use" : "Grant"} ${group.id}</span></label>`;
+  return html`<div class="group-choice"><div><code>${group.id}</code> <span class="quiet">${oneLine(group.description ?? "", 90)}</span></div>${box("use")}${box("grant")}
+    ${group.tools?.length ? html`<details class="tools"><summary class="small quiet">${count(group.toolCount ?? group.tools.length, "tool")}</summary>${names(group.tools, 200)}</details>` : nothing}</div>`;
+}
+
+/** @param {any} data @param {Page} page */
+function otherFields(data, page) {
+  const { draft } = data;
+  const input = (/** @type {string} */ name) => (/** @type {any} */ e) => {
+    draft.fields[name] = e.target.type === "checkbox" ? e.target.checked : e.target.value;
+    preview(data, page);
+  };
+  return html`<fieldset><legend>Agents</legend>
+    <label class="field"><span>What its agents are for</span><input .value=${draft.fields.description} @input=${input("description")}></label>
+    <label class="field"><span>Instructions</span><textarea rows="6" .value=${draft.fields.rolePrompt} @input=${input("rolePrompt")}></textarea></label>
+    <label class="field"><span>Model</span><input .value=${draft.fields.llmServiceId} placeholder="the default of the organization" @input=${input("llmServiceId")}></label>
+    <label class="field"><span>Only tools of this server</span><input .value=${draft.fields.server} placeholder="no restriction" @input=${input("server")}></label>
+    <label class="check"><input type="checkbox" .checked=${draft.fields.toolGated} @change=${input("toolGated")}>Its agents must answer from their tools alone</label>
+  </fieldset>
+  <div class="buttons"><button type="button" ?disabled=${!isChanged(draft)} @click=${page.reload}>Undo</button>
+    <button class="primary" ?disabled=${!maySave(data)}>Save</button></div>`;
+}
+
+/**
+ * Reports whether the draft may be saved. A role that another editor has changed is looked at again first.
+ * @param {any} data
+ */
+function maySave(data) {
+  return isChanged(data.draft) && data.role.createdBy !== "config" && !data.overtaken;
+}
+
+/** @type {number | undefined} */
+let previewTimer;
+
+/**
+ * Asks what the change would do, after the user has paused.
+ * @param {any} data
+ * @param {Page} page
+ */
+function preview(data, page) {
+  clearTimeout(previewTimer);
+  data.diff = undefined;
+  previewTimer = setTimeout(() => isChanged(data.draft) && dryRun(data, page), dryRunAfter);
+  page.redraw();
+}
+
+/** @param {any} data @param {Page} page */
+async function dryRun(data, page) {
+  const asked = JSON.stringify(change(data.draft));
+  data.error = undefined;
+  try {
+    const answer = await send("PATCH", `api/v1/roles/${encodeURIComponent(data.role.id)}?dryRun=true`, change(data.draft));
+    if (asked === JSON.stringify(change(data.draft))) {
+      data.diff = answer.diff;
+    }
+  } catch (/** @type {any} */ error) {
+    data.error = error;
+  }
+  page.redraw();
+}
+
+/** @param {any} data */
+function effect(data) {
+  const { diff, error, role, draft } = data;
+  return html`<h2>What this change does</h2>
+    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : effectLists(diff)}
+    <p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
+    ${commandLine(updateCommand(role, draft))}`;
+}
+
+/** @param {any} role @param {Draft} draft */
+function updateCommand(role, draft) {
+  const changes = change(draft);
+  const groups = (/** @type {string} */ flag, /** @type {string[] | undefined} */ ids) => ids === undefined ? [] : ids.includes("*") ? [`--${flag}-all`] : ids.length ? [`--${flag}`, ids.join(",")] : [`--${flag}-none`];
+  return command("role", "update", role.name, ...groups("use", changes.toolGroups), ...groups("grant", changes.grant),
+    ...(changes.description !== undefined ? ["--description", changes.description ?? ""] : []), ...(changes.rolePrompt !== undefined ? ["--prompt", changes.rolePrompt ?? ""] : []),
+    ...(changes.llmServiceId !== undefined ? ["--model", changes.llmServiceId ?? ""] : []), ...(changes.server !== undefined ? ["--server", changes.server] : []),
+    ...(changes.toolGated !== undefined ? [`--tool-gated=${changes.toolGated}`] : []), "--revision", String(role.revision));
+}
+
+/** @param {any} diff */
+function effectLists(diff) {
+  const { counts } = diff;
+  if (counts.agents + counts.roles + counts.callers + counts.tasks === 0) {
+    return html`<p>${mark("good", "Nobody gains or loses a tool.")}</p>`;
+  }
+  return html`${effectList("Roles", "agents that are spawned of it from now on", diff.roles, counts.roles, (d) => d.name)}
+    ${effectList("Agents", "that are at work", diff.agents, counts.agents, (d) => html`${d.role} ${idChip(d.agent)}`)}
+    ${effectList("Callers", "outside the organization", diff.callers, counts.callers, (d) => `${d.user} in role ${d.role}`)}
+    ${effectList("Tasks", "that callers of the role start", diff.tasks, counts.tasks, (d) => d.role)}`;
+}
+
+/** @param {string} title @param {string} about @param {any[]} list @param {number} total @param {(d: any) => any} name */
+function effectList(title, about, list, total, name) {
+  if (total === 0) {
+    return nothing;
+  }
+  return html`<h3>${title} ${quiet(about)}</h3><ul class="plain">${list.map((d) => html`<li><strong>${name(d)}</strong>
+    ${d.gains.length ? html`<div>${mark("plus", "gains")} ${names(d.gains, 60)}</div>` : nothing}
+    ${d.loses.length ? html`<div>${mark("minus", "loses")} ${names(d.loses, 60)}</div>` : nothing}
+    ${d.hosts?.length ? html`<div>${mark("wait", "other hosts")} ${d.hosts.map((/** @type {any} */ h) => (h.allow ?? []).join(", ")).join("; ")}</div>` : nothing}</li>`)}</ul>
+    ${total > list.length ? quiet(`and ${total - list.length} more`) : nothing}`;
+}
+
+/** @param {any} data @param {Page} page */
+async function save(data, page) {
+  const { role, draft, etag } = data;
+  if (!maySave(data)) {
+    return;
+  }
+  await dryRun(data, page);
+  if (data.error || !data.diff) {
+    return;
+  }
+  const gains = gainsOf(data.diff);
+  const saved = await ask({
+    title: `Change role ${role.name}`, confirm: "Save", typed: gains.length ? role.name : undefined,
+    body: gains.length ? html`<p>${mark("plus", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>Nothing is gained.</p>`,
+    command: () => updateCommand(role, draft),
+    run: async () => {
+      try {
+        return await send("PATCH", "api/v1/roles/" + encodeURIComponent(role.id), change(draft), { "If-Match": etag });
+      } catch (error) {
+        if (error instanceof RequestError && error.code === "conflict") {
+          data.overtaken = data.overtaken || "Another editor";
+        }
+        throw error;
+      }
+    },
+  });
+  saved ? page.reload() : page.redraw();
+}

@@ -1,0 +1,36 @@
+// The form that signs a user in with a token, or at an issuer.
+
+import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { send } from "./api.js";
+import { mark } from "./parts.js";
+
+let error = "";
+
+/**
+ * @param {() => void} entered called after the user has signed in
+ */
+export function signIn(entered) {
+  const submit = async (/** @type {SubmitEvent} */ e) => {
+    e.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (e.target);
+    try {
+      error = "";
+      await send("POST", "ui/session", { token: String(new FormData(form).get("token")).trim() });
+      form.reset();
+      entered();
+    } catch (/** @type {any} */ cause) {
+      error = cause.message;
+      const place = document.getElementById("signin-error");
+      place && render(mark("bad", error), place);
+    }
+  };
+  const back = encodeURIComponent(location.pathname);
+  return html`<main class="signin">
+    <div class="title"><h1>Sign in to rolecall</h1></div>
+    <form @submit=${submit}>
+      <label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required autofocus>
+        <small>One of the configuration, or the start-up token that <code>rolecall serve</code> has printed.</small></label>
+      <p id="signin-error" role="alert">${error ? mark("bad", error) : nothing}</p>
+      <div class="buttons"><a class="button" href="ui/login?to=${back}">Sign in at the issuer</a><button class="primary">Sign in</button></div>
+    </form></main>`;
+}

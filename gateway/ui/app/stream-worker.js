@@ -1,0 +1,131 @@
+// A worker that all tabs share. It holds the only event stream, because a browser opens six
+// connections to a server at most. It keeps the last events for tabs that open later.
+
+/** @typedef {{type: "begin", after: number} | {type: "end"} | {type: "renew"}} TabRequest */
+
+const kept = 2000; // events for tabs that open later
+const flushAfter = 40; // milliseconds in which events are collected before they are sent
+
+/** @type {Set<MessagePort>} */
+const ports = new Set();
+/** @type {any[]} */
+let recent = [];
+/** @type {any[]} */
+let pending = [];
+/** @type {EventSource | null} */
+let source = null;
+let last = 0; // sequence number of the last event
+let first = 0; // events after this one are in recent, if they were not dropped
+let lostSince = 0; // 0 while the stream is live
+let wait = 1000; // before the next attempt
+
+/** @param {any} message */
+function broadcast(message) {
+  for (const port of ports) {
+    port.postMessage(message);
+  }
+}
+
+function open() {
+  source?.close();
+  source = new EventSource(`../../api/v1/events?follow=true&after=${last}`);
+  source.onopen = () => {
+    wait = 1000;
+    if (lostSince) {
+      lostSince = 0;
+      broadcast({ type: "live" });
+    }
+  };
+  source.onmessage = (e) => receive(JSON.parse(e.data));
+  source.onerror = () => retry();
+}
+
+/** Opens the stream again later. The browser's own attempts end at some errors, so they are not used. */
+function retry() {
+  source?.close();
+  source = null;
+  if (!lostSince) {
+    lostSince = Date.now();
+  }
+  broadcast({ type: "lost", since: lostSince });
+  setTimeout(() => ports.size > 0 && source === null && open(), wait);
+  wait = Math.min(2 * wait, 15_000);
+}
+
+/** @param {any} event */
+function receive(event) {
+  if (event.type === "gap") { // the stream ends here and goes on after this event
+    last = Math.max(last, event.seq);
+    open();
+    return;
+  }
+  if (!(event.seq > last)) {
+    return;
+  }
+  last = event.seq;
+  recent.push(event);
+  if (recent.length > 2 * kept) {
+    recent = recent.slice(-kept);
+    first = recent[0].seq - 1;
+  }
+  pending.push(event);
+  if (pending.length === 1) {
+    setTimeout(flush, flushAfter);
+  }
+}
+
+function flush() {
+  const events = pending;
+  pending = [];
+  broadcast({ type: "events", events });
+}
+
+/**
+ * Adds a tab that knows the events up to a number.
+ * @param {MessagePort} port
+ * @param {number} after
+ */
+function begin(port, after) {
+  ports.add(port);
+  if (source === null && !lostSince) {
+    last = first = after;
+    recent = [];
+    open();
+  } else if (after < first) {
+    port.postMessage({ type: "gap" });
+  } else {
+    port.postMessage({ type: "events", events: recent.filter((e) => e.seq > after) });
+  }
+  if (lostSince) {
+    port.postMessage({ type: "lost", since: lostSince });
+  }
+}
+
+/** @param {MessagePort} port */
+function end(port) {
+  ports.delete(port);
+  if (ports.size === 0) {
+    source?.close();
+    source = null;
+    lostSince = 0;
+  }
+}
+
+/** @param {MessagePort} port */
+function listen(port) {
+  port.onmessage = (e) => {
+    const request = /** @type {TabRequest} */ (e.data);
+    if (request.type === "begin") {
+      begin(port, request.after);
+    } else if (request.type === "renew") {
+      open(); // another user has signed in
+    } else {
+      end(port);
+    }
+  };
+}
+
+// A worker that is a module, which keeps its names to itself.
+export {};
+
+/** @type {any} */ (self).onconnect = (/** @type {MessageEvent} */ e) => listen(e.ports[0]);

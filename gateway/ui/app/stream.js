@@ -1,0 +1,55 @@
+// The events of the organization, from the worker that all tabs share.
+
+/** @typedef {{seq: number, at: string, type: string, task?: string, agent?: string, role?: string, [field: string]: any}} OrgEvent */
+/**
+ * @typedef {object} StreamListener
+ * @property {(events: OrgEvent[]) => void} onEvents
+ * @property {(since: number) => void} onState 0 while the stream is live, else when it was lost
+ * @property {() => void} onGap events were missed: what is shown must be loaded again
+ */
+
+/** Trusted Types allow the address of the worker and no other. */
+const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("rolecall-worker", {
+  createScriptURL: (/** @type {string} */ url) => {
+    if (url !== "ui/app/stream-worker.js") {
+      throw new TypeError("not the worker of this page");
+    }
+    return url;
+  },
+});
+
+/** @type {MessagePort | undefined} */
+let port;
+
+/**
+ * Follows the events after a sequence number.
+ * @param {number} after
+ * @param {StreamListener} listener
+ */
+export function follow(after, listener) {
+  stop();
+  const url = "ui/app/stream-worker.js";
+  const worker = new SharedWorker(policy ? policy.createScriptURL(url) : url, { name: "rolecall-stream", type: "module" });
+  port = worker.port;
+  port.onmessage = ({ data }) => {
+    switch (data.type) {
+      case "events": return data.events.length > 0 && listener.onEvents(data.events);
+      case "live": return listener.onState(0);
+      case "lost": return listener.onState(data.since);
+      case "gap": return listener.onGap();
+    }
+  };
+  port.postMessage({ type: "begin", after });
+}
+
+/** Opens the stream again, after another user has signed in. */
+export function renew() {
+  port?.postMessage({ type: "renew" });
+}
+
+/** Ends the share of this tab. */
+export function stop() {
+  port?.postMessage({ type: "end" });
+  port?.close();
+  port = undefined;
+}

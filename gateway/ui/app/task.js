@@ -1,0 +1,286 @@
+// Screen: the tasks, and one task: what its agents did, when, and what was denied.
+
+import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { get, list, send } from "./api.js";
+import { ask, field } from "./dialog.js";
+import { brief, clock, command, count, duration, excerpt, number } from "./format.js";
+import { hasEnded } from "./organization-model.js";
+import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { placeLink, setParams } from "./place.js";
+import { addEvent, newTrace, timeScale } from "./spans.js";
+
+/** @typedef {import("./screen.js").Page} Page */
+/** @typedef {import("./screen.js").Place} Place */
+/** @typedef {import("./spans.js").Span} Span */
+
+const tasksShown = 500;
+const eventsShown = 5000; // of one task
+const drawnMost = 200; // agents in the waterfall
+const headingMost = 100; // characters of the text of a task in the heading
+const saidMost = 400; // entries of the conversation that are drawn at once
+
+/** @type {import("./screen.js").Screen} */
+export const task = {
+  id: "task", title: "Tasks", key: "t", scope: "caller",
+  loadKey: (place) => place.id,
+  load: (place, signal) => place.id ? loadTask(place.id, signal) : loadTasks(signal),
+  fold(data, e, place) {
+    if (!place.id) {
+      return ["task_started", "task_paused", "task_retried", "result"].includes(e.type) ? "reload" : false;
+    }
+    if (e.task !== data.task.id) {
+      return false;
+    }
+    const added = addEvent(data.trace, e);
+    return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered"].includes(e.type) ? "reload" : added;
+  },
+  heading: (data) => data.task && excerpt(data.task.text, headingMost),
+  isEmpty: (data) => data.tasks?.length === 0,
+  empty: () => ({ text: "No task was started yet.", command: command("run", "-f", "org.yaml", "Remember the milk") }),
+  tools: (data, place, page) => place.id ? taskTools(data, page) : html`
+    ${filterField("Filter tasks", place.params.filter ?? "", (filter) => setParams({ filter }))}
+    <a class="button primary" href=${placeLink("start")}>Give a task</a>`,
+  render: (data, place, page) => data.tasks ? taskList(data, place, page) : oneTask(data, place, page),
+  keydown(e, data, place) {
+    if (!data.trace || e.key !== "[" && e.key !== "]") {
+      return false;
+    }
+    return goToDenial(data, place, e.key === "]" ? 1 : -1);
+  },
+};
+
+/** @param {AbortSignal} signal */
+async function loadTasks(signal) {
+  const page = await list("api/v1/tasks", {}, tasksShown, signal);
+  return { tasks: page.items, more: page.more };
+}
+
+/** @param {string} id @param {AbortSignal} signal */
+async function loadTask(id, signal) {
+  const [found, events] = await Promise.all([
+    get("api/v1/tasks/" + encodeURIComponent(id), {}, signal), list("api/v1/events", { task: id }, eventsShown, signal),
+  ]);
+  const trace = newTrace();
+  for (const e of events.items.reverse()) {
+    addEvent(trace, e);
+  }
+  return { task: found, trace, cut: events.more };
+}
+
+/** @param {any} data @param {Place} place @param {Page} page */
+function taskList(data, place, page) {
+  const words = (place.params.filter ?? "").toLowerCase();
+  const shown = data.tasks.filter((/** @type {any} */ t) => `${t.text} ${t.status} ${t.caller} ${t.id}`.toLowerCase().includes(words));
+  return html`${table("Tasks, newest first", ["Task", "Status", "Caller", "Started", "Took"], shown.map((/** @type {any} */ t) => ({
+    href: placeLink("task", t.id),
+    cells: [oneLine(t.text, 100), statusMark(t.status), t.caller, when(t.createdAt, page.now), t.endedAt ? duration(Date.parse(t.endedAt) - Date.parse(t.createdAt)) : quiet("running")],
+  })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}`;
+}
+
+/** @param {any} data @param {Page} page */
+function taskTools(data, page) {
+  const { task: t } = data;
+  const retry = ["paused", "failed", "cancelled"].includes(t.status);
+  return html`<a class="button" href=${placeLink("task")}>All tasks</a>
+    <a class="button" href=${placeLink("record", "", { task: t.id })}>Its record</a>
+    ${retry ? html`<button type="button" @click=${() => retryTask(t, page)}>Retry</button>` : nothing}
+    ${hasEnded(t.status) ? nothing : html`<button type="button" class="danger" @click=${() => cancelTask(t, page)}>Cancel the task</button>`}`;
+}
+
+/** @param {any} t @param {Page} page */
+async function cancelTask(t, page) {
+  await ask({
+    title: "Cancel the task", confirm: "Cancel the task", danger: true, body: field("Reason", "reason"),
+    command: ({ reason }) => command("task", "cancel", t.id, ...(reason ? ["--reason", reason] : [])),
+    run: ({ reason }) => send("POST", `api/v1/tasks/${encodeURIComponent(t.id)}/cancel` + (reason ? `?reason=${encodeURIComponent(reason)}` : "")),
+  });
+  page.reload();
+}
+
+/** @param {any} t @param {Page} page */
+async function retryTask(t, page) {
+  await ask({
+    title: "Let the task go on", confirm: "Retry", body: field("Tokens that it may use in addition", "tokens", { type: "number", value: "0" }),
+    command: ({ tokens }) => command("task", "retry", t.id, ...(Number(tokens) ? ["--tokens", tokens] : [])),
+    run: ({ tokens }) => send("POST", `api/v1/tasks/${encodeURIComponent(t.id)}/retry`, { tokens: Number(tokens) || 0 }),
+  });
+  page.reload();
+}
+
+/** @param {any} data @param {Place} place @param {Page} page */
+function oneTask(data, place, page) {
+  const { task: t, trace } = data;
+  const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
+  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
+    ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
+      ${denials.slice(0, 12).map((/** @type {Span} */ s) => html`<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a> `)}
+      ${quiet("keys [ and ]")}</div>`}
+    ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
+    <h2>What happened when</h2>
+    ${waterfall(data, place, page)}
+    <div class="split"><div>
+      <h2>What was said and called</h2>
+      ${conversation(data, place, page)}
+    </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place)}</aside></div>`;
+}
+
+/** @param {any} t @param {Page} page */
+function summary(t, page) {
+  const usage = t.usage ?? {};
+  return html`${facts([
+    ["Status", statusMark(t.status)], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
+    ["Started", when(t.createdAt, page.now)], ["Took", duration((t.endedAt ? Date.parse(t.endedAt) : page.now) - Date.parse(t.createdAt))],
+    ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
+    ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],
+    ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`], ["Error", t.error && html`${t.error.message} <code>${t.error.code}</code>`],
+    ["Id", idChip(t.id)],
+  ])}
+  ${t.result === undefined ? nothing : html`<h3>Result</h3>${json(t.result)}`}
+  ${commandLine(command("task", "show", t.id))}`;
+}
+
+/** @param {any} usage @param {any} limits */
+function tokensOf(usage, limits) {
+  const used = (usage.input ?? 0) + (usage.output ?? 0);
+  return used || limits?.tokens ? `${number(used)}${limits?.tokens ? ` of ${number(limits.tokens)}` : ""}` : undefined;
+}
+
+/** @param {any} data @param {Place} place */
+function chosenEvent(data, place) {
+  const seq = Number(place.params.event);
+  const e = data.trace.events.find((/** @type {any} */ one) => one.seq === seq);
+  if (!e) {
+    return nothing;
+  }
+  const call = e.call && data.trace.events.filter((/** @type {any} */ one) => one.call === e.call && one !== e);
+  return html`<hr><h2>Event ${e.seq}</h2>
+    ${facts([["What", e.type], ["Agent", data.trace.agents.get(e.agent)?.name], ["Tool", e.tool && html`<code>${e.tool}</code>`],
+      ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))], ["Code", e.code && html`<code>${e.code}</code>`],
+      ["Reason", e.reason], ["Rule", e.rule], ["Group", e.group], ["Epoch", e.epoch], ["At", clock(e.at) + " UTC"]])}
+    ${e.tool && e.type === "tool_call" ? html`<p><a href=${placeLink("access", "", { role: e.role, tool: e.tool })}>May role ${e.role} call ${e.tool} now?</a></p>` : nothing}
+    <h3>Event</h3>${json(e)}${call?.length ? html`<h3>Same call</h3>${call.map((/** @type {any} */ one) => json(one))}` : nothing}`;
+}
+
+/** @param {any} data @param {Place} place @param {number} step */
+function goToDenial(data, place, step) {
+  const seqs = data.trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied").map((/** @type {Span} */ s) => s.seq);
+  const now = Number(place.params.event) || 0;
+  const next = step > 0 ? seqs.find((/** @type {number} */ s) => s > now) ?? seqs[0] : seqs.findLast((/** @type {number} */ s) => s < (now || Infinity)) ?? seqs.at(-1);
+  if (next === undefined) {
+    return false;
+  }
+  setParams({ event: String(next) });
+  document.getElementById("event-" + next)?.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+const nameWidth = 140, laneHeight = 26, chartWidth = 960; // units of the picture, about a pixel each
+
+/** @param {any} data @param {Place} place @param {Page} page */
+function waterfall(data, place, page) {
+  const { trace, task: t } = data;
+  const agents = [...trace.agents.values()].slice(0, drawnMost);
+  if (agents.length === 0) {
+    return html`<p class="quiet">No agent has acted yet.</p>`;
+  }
+  const now = hasEnded(t.status) ? trace.end : page.now;
+  const scale = timeScale(trace, chartWidth - 8, now);
+  const lane = new Map(agents.map((a, i) => [a.id, i]));
+  const height = laneHeight * agents.length + 24;
+  return html`<svg class="waterfall" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
+    ${agents.map((a, i) => svg`<text x="0" y=${laneHeight * i + 17}>${a.name.slice(0, 20)}</text><line x1=${nameWidth} x2=${nameWidth + chartWidth} y1=${laneHeight * (i + 1)} y2=${laneHeight * (i + 1)}></line>`)}
+    ${trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => bar(s, lane.get(s.agent) ?? 0, scale, now, place))}
+    ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
+  </svg>
+  ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
+  <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
+    html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>
+  <details><summary>The same as a table</summary>${spanTable(data)}</details>`;
+}
+
+/** @param {Span} s @param {number} lane @param {{at: (t: number) => number}} scale @param {number} now @param {Place} place */
+function bar(s, lane, scale, now, place) {
+  const x = nameWidth + scale.at(s.start), end = Number.isNaN(s.end) ? now : s.end;
+  const denied = s.outcome === "denied", kind = s.outcome || s.kind;
+  const chosen = String(s.seq) === place.params.event ? "chosen" : "";
+  const width = denied ? 4 : Math.max(2, nameWidth + scale.at(end) - x), y = laneHeight * lane + (denied ? 3 : s.kind === "model" ? 9 : 6), height = denied ? 20 : s.kind === "model" ? 8 : 14;
+  return svg`<rect class="${kind} ${chosen}" x=${x} y=${y} width=${width} height=${height} rx="2" @click=${() => choose(s.seq)}><title>${s.name} ${s.outcome} ${duration(end - s.start)}</title></rect>`;
+}
+
+/** @param {number} seq */
+function choose(seq) {
+  setParams({ event: String(seq) });
+  document.getElementById("event-" + seq)?.scrollIntoView({ block: "nearest" });
+}
+
+/** @param {any} data */
+function spanTable(data) {
+  const { trace, task: t } = data;
+  return table("Model answers and calls, oldest first", ["Agent", "What", "At", "Took", "Outcome"], trace.spans.slice(-2000).map((/** @type {Span} */ s) => ({
+    href: placeLink("task", t.id, { event: String(s.seq) }),
+    cells: [trace.agents.get(s.agent)?.name ?? "", s.kind === "tool" ? html`call of <code>${s.name}</code>` : "answer of " + s.name, clock(s.start),
+      Number.isNaN(s.end) ? "running" : duration(s.end - s.start), s.outcome === "denied" ? mark("bad", `denied: ${s.code}`) : s.outcome === "failed" ? mark("wait", `failed: ${s.code}`) : mark("good", "ok")],
+  })));
+}
+
+/** What of the events belongs into a conversation. */
+const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "state_transition"]);
+
+/** @param {any} data @param {Place} place @param {Page} page */
+function conversation(data, place, page) {
+  const { trace } = data;
+  const entries = trace.events.filter((/** @type {any} */ e) => told.has(e.type) && (e.type !== "tool_error" || trace.calls.get(e.call)?.outcome !== "denied"));
+  const at = entries.findIndex((/** @type {any} */ e) => String(e.seq) === place.params.event);
+  const from = Math.max(0, (at < 0 ? entries.length : Math.min(entries.length, at + saidMost / 2)) - saidMost);
+  const shown = entries.slice(from, from + saidMost);
+  return html`${from > 0 ? html`<p class="quiet">${number(from)} earlier entries are not shown; choose one in the waterfall.</p>` : nothing}
+    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place, page))}</div>`;
+}
+
+/** @param {any} e @param {any} data @param {Place} place @param {Page} _page */
+function entry(e, data, place, _page) {
+  const { trace, task: t } = data;
+  const agent = trace.agents.get(e.agent)?.name ?? e.role ?? "";
+  const denied = e.type === "tool_call" && e.decision === "denied";
+  const chosen = String(e.seq) === place.params.event;
+  return html`<article id="event-${e.seq}" class="${denied ? "denied" : ""} ${chosen ? "chosen" : ""}">
+    <header><a href=${placeLink("task", t.id, { ...place.params, event: String(e.seq) })}>${clock(e.at)}</a>${entryHead(e, agent, data)}</header>
+    ${entryBody(e)}</article>`;
+}
+
+/** @param {any} e @param {string} agent @param {any} data */
+function entryHead(e, agent, data) {
+  const name = (/** @type {string} */ id) => data.trace.agents.get(id)?.name ?? id;
+  switch (e.type) {
+    case "message": return html`<strong>${e.message.fromName || name(e.message.from)}</strong> to <strong>${name(e.message.to)}</strong>`;
+    case "model_answered": return html`<strong>${agent}</strong> ${quiet(e.answer?.calls?.length ? `answered with ${count(e.answer.calls.length, "call")}` : "answered")}`;
+    case "tool_call": return e.decision === "denied"
+      ? html`<strong>${agent}</strong> ${mark("bad", "denied")} <code>${e.tool}</code> <code>${e.code}</code> ${quiet(`epoch ${e.epoch}`)}`
+      : html`<strong>${agent}</strong> ${mark("good", "calls")} <code>${e.tool}</code>`;
+    case "tool_error": return html`<strong>${agent}</strong> ${mark("wait", "failed")} <code>${e.tool}</code> <code>${e.code}</code>`;
+    case "agent_spawned": return html`<strong>${agent}</strong> ${quiet("was spawned in role")} ${e.role}`;
+    case "agent_terminated": return html`<strong>${agent}</strong> ${quiet("was terminated: " + (e.reason || "no reason"))}`;
+    case "state_transition": return html`<strong>${agent}</strong> ${quiet(`goes from state ${e.from} to`)} ${e.to}`;
+    case "result": return html`<strong>The task ended</strong> ${statusMark(e.status)}`;
+    case "error": return html`<strong>${agent}</strong> ${mark("bad", "turn failed")} <code>${e.code}</code>`;
+    case "task_paused": return html`<strong>The task paused</strong> ${mark("wait", e.reason)} <code>${e.code}</code>`;
+    case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + e.by)}`;
+    case "question_asked": return html`<strong>${e.tool}</strong> ${mark("wait", "asks")}`;
+  }
+  return html`${quiet(e.type)}`;
+}
+
+/** @param {any} e */
+function entryBody(e) {
+  switch (e.type) {
+    case "message": return html`<p class="text">${brief(e.message.payload, 4000)}</p>`;
+    case "model_answered": return e.answer?.text ? html`<p class="text">${e.answer.text.slice(0, 20_000)}</p>` : nothing;
+    case "tool_call": return html`<p class="text">${e.decision === "denied" ? e.reason : html`<code>${brief(e.args, 600)}</code>`}</p>`;
+    case "tool_error": return html`<p class="text"><code>${brief(e.result, 600)}</code></p>`;
+    case "error": return html`<p class="text">${e.message}</p>`;
+    case "result": return html`<p class="text">${brief(e.result ?? e.error, 4000)}</p>`;
+    case "question_asked": case "question_answered": return html`<p class="text">${e.message ?? e.action}</p>`;
+  }
+  return nothing;
+}

@@ -1,0 +1,81 @@
+package webpage_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The server is killed while the page is open. The page says that it is not live, and is live
+// again without a reload. No event is missing or twice, compared with the record.
+func TestPage_ServerIsKilled(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/record?type=tool_call")
+	p.eval("window.loadedOnce = true; 0")
+	startTask(t, s, "deny 3")
+	p.wait(`document.querySelectorAll("main tbody tr").length === 3`)
+	for range 2 {
+		s.kill()
+		p.waitText("Not live since")
+		s.start(t)
+		startTask(t, s, "deny 3")
+		p.wait(`!document.body.innerText.includes("Not live since")`)
+	}
+	p.wait(`document.querySelectorAll("main tbody tr").length >= 9`)
+	var seqs []string
+	decode(t, fmt.Sprint(p.eval(`JSON.stringify([...document.querySelectorAll("main tbody a")].map((a) => new URLSearchParams(a.hash.split("?")[1]).get("event")))`)), &seqs)
+	if recorded := recordedCalls(t, s); !slices.Equal(seqs, recorded) {
+		t.Errorf("the page shows the events %v, the record has %v", seqs, recorded)
+	}
+	if p.eval("window.loadedOnce") != true {
+		t.Error("the page was loaded again")
+	}
+}
+
+// recordedCalls returns the sequence numbers of all calls, newest first.
+func recordedCalls(t *testing.T, s *server) (seqs []string) {
+	t.Helper()
+	var page struct{ Items []struct{ Seq json.Number } }
+	decode(t, s.send(t, "ann", "GET", "/api/v1/events?type=tool_call&limit=1000", ""), &page)
+	for _, e := range page.Items {
+		seqs = append(seqs, e.Seq.String())
+	}
+	return seqs
+}
+
+// Each screen shows an error with its code and keeps what it has shown.
+func TestPage_StatesOfScreens(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	for place, empty := range map[string]string{"organization": "No task was started yet", "task": "No task was started yet", "artifacts": "No artifact was stored yet"} {
+		p.goTo("#/" + place)
+		p.waitText(empty)
+		p.waitText("rolecall ")
+	}
+	startTask(t, s, "hello")
+	s.kill()
+	for _, place := range screens {
+		if place == "start" || place == "record" {
+			continue // these are loaded below
+		}
+		p.eval(fmt.Sprintf("location.hash = %q; 0", "#/"+place))
+		p.wait(fmt.Sprintf(`document.querySelector("nav a[aria-current=page]").hash === %q && document.querySelector(".failure") !== null`, "#/"+place))
+		if text := p.text(); !strings.Contains(text, "no_answer") || !strings.Contains(text, "Try again") {
+			t.Errorf("%s without a server shows\n%s", place, text)
+		}
+	}
+	p.eval(`location.hash = "#/record"; 0`)
+	p.wait(`document.querySelector(".failure") !== null`)
+	s.start(t)
+	p.click(".failure button")
+	p.wait(`document.querySelector(".failure") === null && document.querySelectorAll("main tbody tr").length > 0`)
+	s.kill()
+	p.eval(`dispatchEvent(new PageTransitionEvent("pageshow", {persisted: false})); 0`)
+	p.waitText("Not live since")
+	p.waitText("task_started") // what was shown stays
+}

@@ -1,0 +1,173 @@
+package webpage_test
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/buffer"
+	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/testbinary"
+)
+
+func TestMain(m *testing.M) { os.Exit(testbinary.RunTests(m)) }
+
+// organization has two operators and a caller. Root and clerk run agents.js.
+const organization = `
+kind: organization
+name: test
+model: script
+---
+kind: model
+name: script
+type: script
+file: agents.js
+---
+kind: role
+name: clerk
+toolGroups: [workspace]
+---
+kind: role
+name: reader
+toolGroups: [workspace]
+tasks: {as: clerk}
+---
+kind: gateway
+name: api
+tokens:
+  - {name: ann, operator: true, sha256: %s}
+  - {name: bob, operator: true, sha256: %s}
+  - {name: eve, role: reader, sha256: %s}
+`
+
+// tokenOf returns the token of a user in these tests.
+func tokenOf(user string) string { return "rc_token-of-" + user }
+
+func digest(user string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(tokenOf(user)))) }
+
+// server is a process of rolecall serve, on one address through all its restarts.
+type server struct {
+	dir, url, addr string
+	cmd            *exec.Cmd
+	output         *buffer.SyncBuffer
+	done           chan struct{}
+}
+
+// listening matches the line that serve prints when it serves HTTP.
+var listening = regexp.MustCompile(`serving http://127\.0\.0\.1:\d+`)
+
+// startServer serves the organization of these tests until the end of the test.
+func startServer(t *testing.T) *server {
+	t.Helper()
+	short.SkipExternal(t, "a browser")
+	s := &server{dir: t.TempDir(), addr: freeAddress(t)}
+	s.url = "http://" + s.addr
+	script, err := os.ReadFile("agents.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(organization, digest("ann"), digest("bob"), digest("eve"))
+	for name, content := range map[string]string{"organization.yaml": text, "agents.js": string(script)} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start(t)
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("output of rolecall serve:\n%s", s.output)
+		}
+	})
+	return s
+}
+
+// freeAddress returns an address of loopback that was free.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts the process and waits until it serves.
+func (s *server) start(t *testing.T) {
+	t.Helper()
+	binary, err := testbinary.BinaryPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = exec.Command(binary, "serve", "-f", "organization.yaml", "--data", "data", "--addr", s.addr) // no context: the server outlives the test's
+	s.cmd.Dir, s.cmd.Env = s.dir, []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH")}
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.output, s.done = &buffer.SyncBuffer{}, make(chan struct{})
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		fmt.Fprintln(s.output, lines.Text())
+		if listening.MatchString(lines.Text()) {
+			go func() { defer close(s.done); io.Copy(s.output, stderr) }()
+			return
+		}
+	}
+	t.Fatalf("rolecall serve ended before it served:\n%s", s.output)
+}
+
+// kill ends the process as kill -9 does.
+func (s *server) kill() {
+	s.cmd.Process.Kill()
+	<-s.done
+	s.cmd.Wait()
+}
+
+// send sends a request as a user and returns the answer.
+func (s *server) send(t *testing.T, user, method, path, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+tokenOf(user))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s %v\n%s", method, path, response.Status, err, text)
+	}
+	return string(text)
+}
+
+// trySend sends a request of ann whose rejection is no failure.
+func (s *server) trySend(t *testing.T, method, path, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+tokenOf("ann"))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+}

@@ -1,0 +1,181 @@
+package webpage_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A user needs no mouse: signs in, reads the keys, gives a task, follows it to its result, finds
+// a denied call and the rule, and gives a role a group.
+func TestPage_KeyboardAlone(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+
+	p.press("?")
+	p.wait(`document.getElementById("dialog").open`)
+	p.waitText("Who can")
+	p.press("\x1b")
+	p.wait(`!document.getElementById("dialog").open`)
+
+	p.press("gn")
+	p.wait(`document.querySelector("h1").innerText === "Give a task"`)
+	p.focus("textarea[name=text]")
+	p.press("deny 2")
+	p.tabTo("button.primary")
+	p.press("\r")
+	p.wait(`document.querySelector("h1").innerText === "deny 2"`)
+	p.waitText("done")
+	p.waitText("2 denied calls")
+	p.eval("document.activeElement.blur(); 0")
+	p.press("]")
+	p.waitText("tool_not_available")
+	p.waitText("rule")
+
+	p.press("gr")
+	p.wait(`document.querySelector("h1").innerText === "Roles"`)
+	p.waitText("reader")
+	p.press("j")
+	p.wait(`document.activeElement.matches("tr a")`)
+	p.press("\r")
+	p.waitText("Tools that it may call now")
+	p.press("go")
+	p.wait(`document.querySelector("h1").innerText === "Organization"`)
+	p.checkProblems("keyboard")
+}
+
+// focus moves the focus to an element by the Tab key.
+func (p *tab) focus(selector string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf("document.querySelector(%q) !== null", selector))
+	p.tabTo(selector)
+}
+
+// tabTo presses Tab until an element has the focus.
+func (p *tab) tabTo(selector string) {
+	p.t.Helper()
+	for range 100 {
+		if p.eval(fmt.Sprintf("document.activeElement.matches(%q)", selector)) == true {
+			return
+		}
+		p.press("\t")
+	}
+	p.t.Fatalf("Tab does not reach %s", selector)
+}
+
+// The editor of a role shows what a change does, asks for the name if something is gained, and
+// tells a second editor that the role has changed.
+func TestPage_TwoEditorsOfOneRole(t *testing.T) {
+	s := startServer(t)
+	var role struct {
+		ID         string   `json:"id"`
+		ToolGroups []string `json:"toolGroups"`
+	}
+	decode(t, s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"writer","toolGroups":["workspace"],"grant":[]}`), &role)
+	browser := newBrowser(t)
+	ann := openTab(t, browser, s)
+	ann.signIn("ann")
+	bob := openTab(t, newBrowser(t), s)
+	bob.signIn("bob")
+	for _, p := range []*tab{ann, bob} {
+		p.goTo("#/roles/" + role.ID)
+		p.check("Use console")
+		p.waitText("gains")
+		p.waitText("console_print")
+	}
+	ann.save("writer")
+	bob.waitText("has changed this role meanwhile")
+	if bob.eval(`document.querySelector("form button.primary").disabled`) != true {
+		t.Error("the second editor can save over the first")
+	}
+	bob.click(".notice button")
+	bob.wait(`document.querySelector(".notice[role=alert]") === null && document.querySelectorAll(".group-choice input:checked").length === 2`)
+	decode(t, s.send(t, "ann", "GET", "/api/v1/roles/"+role.ID, ""), &role)
+	if got := fmt.Sprint(role.ToolGroups); got != "[workspace console]" {
+		t.Errorf("the role uses %s", got)
+	}
+	ann.checkProblems("first editor")
+}
+
+// check clicks the box with a label.
+func (p *tab) check(label string) {
+	p.t.Helper()
+	text, _ := json.Marshal(label)
+	p.wait(fmt.Sprintf(`[...document.querySelectorAll("label.check")].some((l) => l.textContent.trim() === %s)`, text))
+	p.eval(fmt.Sprintf(`[...document.querySelectorAll("label.check")].find((l) => l.textContent.trim() === %s).click(); 0`, text))
+}
+
+// click clicks an element.
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf("document.querySelector(%q) !== null && !document.querySelector(%[1]q).disabled", selector))
+	p.eval(fmt.Sprintf("document.querySelector(%q).click(); 0", selector))
+}
+
+// save saves a role that gains something.
+func (p *tab) save(name string) {
+	p.t.Helper()
+	p.click("form button.primary")
+	p.wait(`document.getElementById("dialog").open`)
+	p.press(name + "\r")
+	p.wait(`!document.getElementById("dialog").open`)
+	p.waitText("Tools that it may call now")
+}
+
+// A role without groups is told so before it is saved.
+func TestPage_RoleWithoutGroups(t *testing.T) {
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"writer","toolGroups":["workspace"],"grant":[]}`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/writer")
+	p.check("Use workspace")
+	p.waitText("No group is chosen")
+	p.waitText("loses")
+}
+
+// A caller in a role sees the screens of what it may ask, and no other.
+func TestPage_CallerInRole(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("eve")
+	p.waitText("in role reader")
+	if nav := fmt.Sprint(p.eval(`document.querySelector("nav").innerText`)); strings.Contains(nav, "Roles") || strings.Contains(nav, "Organization") || !strings.Contains(nav, "Who can") {
+		t.Errorf("the navigation of a caller is %q", nav)
+	}
+	for _, place := range []string{"task", "access", "access?tool=run_command", "tools", "record", "start"} {
+		p.goTo("#/" + place)
+		if p.eval(`document.querySelector(".failure") === null`) != true {
+			t.Errorf("%s fails for a caller:\n%s", place, p.text())
+		}
+		p.checkProblems("caller " + place)
+	}
+	p.goTo("#/roles")
+	p.waitText("There is no such screen, or you may not see it.")
+}
+
+// Two tabs of a browser share one event stream, and both follow it.
+func TestPage_TwoTabsOneStream(t *testing.T) {
+	s := startServer(t)
+	browser := newBrowser(t)
+	first := openTab(t, browser, s)
+	first.signIn("ann")
+	second := openTab(t, browser, s)
+	second.open("/#/record")
+	first.goTo("#/record")
+	startTask(t, s, "deny 1")
+	for _, p := range []*tab{first, second} {
+		p.waitText("tool_not_available")
+		p.checkProblems("tab")
+	}
+	if first.streams()+second.streams() != 0 {
+		t.Error("a tab has opened a stream of its own")
+	}
+}
+
+// streams returns how many event streams the page itself has opened, rather than the worker.
+func (p *tab) streams() int {
+	return int(p.eval(`performance.getEntriesByType("resource").filter((e) => e.name.includes("follow=")).length`).(float64))
+}
