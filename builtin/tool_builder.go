@@ -21,9 +21,9 @@ func (s *toolBuilder) add(t tool.Tool, err error) {
 }
 
 // toolOptions returns the options of a tool with an effect class and a schema, which may
-// have the keywords x-hidden and x-required.
+// have the keywords x-hidden and x-required. A test compiles all schemas.
 func toolOptions(effect tool.Effect, schema string) *tool.Options {
-	return &tool.Options{Effect: effect, Input: acceptedSchema(schema), Shown: shownSchema(schema)}
+	return &tool.Options{Effect: effect, Input: acceptedSchema(schema), Shown: shownSchema(schema), CompileLater: true}
 }
 
 // withCatalog sets the catalog of a tool that lists or reads resources.

@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -42,6 +44,27 @@ func TestCan_ListsTools(t *testing.T) {
 	for args, want := range map[string]int{"--role none": 1, "--agent none": 1, "--who": 2, "": 2, "--role reader --who": 2} {
 		if status, _, stderr := runCommand(t, dir, append([]string{"can"}, strings.Fields(args)...)...); status != want {
 			t.Errorf("can %s: status %d, want %d: %s", args, status, want, stderr)
+		}
+	}
+}
+
+// A command that only looks at a configuration does not run its agent scripts. check does.
+func TestCan_RunsNoAgentScript(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "org.yaml")
+	for name, text := range map[string]string{
+		"org.yaml":  "{kind: organization, name: one, model: main}\n---\n{kind: model, name: main, type: script, file: agents.js}\n---\n{kind: role, name: reader, toolGroups: [workspace]}\n",
+		"agents.js": `throw new Error("it ran")`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(dir, "data")
+	mustRun(t, data, "can", "-f", file, "--role", "reader", "read_file")
+	for _, args := range [][]string{{"check", "-f", file}, {"run", "-f", file, "Go"}} {
+		if status, stdout, stderr := runCommand(t, data, args...); status == 0 || !strings.Contains(stdout+stderr, "it ran") {
+			t.Errorf("%v: status %d, %s%s", args, status, stdout, stderr)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func (c *common) storedNames(ctx context.Context, names nameLister, prefix strin
 	api, err := dialServing(ctx, c)
 	done := func(error) error { return api.Close() }
 	if errors.Is(err, client.ErrNotServed) {
-		api, done, err = openApp(ctx, c, true)
+		api, done, err = openApp(ctx, c, sessionOptions{look: true})
 	}
 	if err != nil {
 		return nil

@@ -83,11 +83,11 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 	case err != nil:
 		return nil, nil, err
 	case p == createIfMissing, known && p == readWrite:
-		return openApp(ctx, c, false)
+		return openApp(ctx, c, sessionOptions{})
 	case !known && p == readWrite:
 		return nil, nil, errNoOrganization(c.data)
 	case known && len(c.files) == 0:
-		api, done, err := openApp(ctx, c, true)
+		api, done, err := openApp(ctx, c, sessionOptions{look: true})
 		if !errors.Is(err, persist.ErrOlderSchema) && !errors.Is(err, errHasItems) {
 			return api, done, err
 		}
@@ -139,7 +139,7 @@ func openCopy(ctx context.Context, c *common, known bool) (*client.Client, func(
 	}
 	onCopy := *c
 	onCopy.data = dir
-	api, done, err := openApp(ctx, &onCopy, false)
+	api, done, err := openApp(ctx, &onCopy, sessionOptions{noAgents: true})
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
@@ -201,8 +201,8 @@ func runOrganization(ctx context.Context, c *common, fn func(context.Context, *c
 
 // openApp opens the application on the data directory, applies the configuration of -f and
 // returns a client within the process. With look it opens the data file for reading only.
-func openApp(ctx context.Context, c *common, look bool) (*client.Client, func(error) error, error) {
-	s, err := openSession(c, &terminal{out: io.Discard}, sessionOptions{look: look})
+func openApp(ctx context.Context, c *common, o sessionOptions) (*client.Client, func(error) error, error) {
+	s, err := openSession(c, &terminal{out: io.Discard}, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,7 +214,7 @@ func openApp(ctx context.Context, c *common, look bool) (*client.Client, func(er
 	}
 	cfg, err := loadConfig(c)
 	if err == nil {
-		err = s.configure(ctx, cfg, look)
+		err = s.configure(ctx, cfg, o.look)
 	}
 	if err != nil {
 		return nil, nil, end(err)

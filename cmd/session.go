@@ -25,6 +25,7 @@ type session struct {
 type sessionOptions struct {
 	look      bool        // it cannot commit anything
 	serve     bool        // its clients may start tasks
+	noAgents  bool        // it runs no agent, so that agent scripts are not checked
 	workspace string      // DIR[:ro], the default workspace of its callers; "" is that of the configuration
 	fatal     func(error) // called when the store has stopped; nil is read-only, see app.Options.Fatal
 }
@@ -40,7 +41,7 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 	}
 	notices := c.logs.notices(screen)
 	options := app.Options{
-		Data: c.data, Look: o.look, Serve: o.serve, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Brokers: c.brokers, Version: version(),
+		Data: c.data, Look: o.look, Serve: o.serve, ScriptsLater: o.noAgents, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Brokers: c.brokers, Version: version(),
 		Console: notices, Human: func() model.Model { return newHuman(c.in, screen) },
 		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: o.fatal,
 	}

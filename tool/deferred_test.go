@@ -55,6 +55,30 @@ func TestSchemaOf_CompilesDeclaredToolLate(t *testing.T) {
 	all.Wait()
 }
 
+// A tool whose schema is compiled at the first call rejects what its schema rejects, and all
+// arguments if its schema is invalid.
+func TestNew_CompilesLater(t *testing.T) {
+	const valid, args = `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`, `{"n":1}`
+	for _, tt := range []struct {
+		input, args string
+		accepted    bool
+	}{{valid, args, true}, {valid, `{"n":0}`, false}, {valid, `{}`, false}, {`{"type":"object","properties":1}`, args, false}, {`{}`, args, false}, {``, args, false}} {
+		input := json.RawMessage(tt.input)
+		made, err := tool.New("late", "", accept[map[string]any], &tool.Options{Input: input, CompileLater: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(input) // the tool has a copy
+		schema, err := tool.SchemaOf(made, made.Definition())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(json.RawMessage(tt.args)); (err == nil) != tt.accepted {
+			t.Errorf("%s with the schema %s: got %v", tt.args, tt.input, err)
+		}
+	}
+}
+
 func TestSchemaOf_InvalidDeclaredSchemaRejectsArguments(t *testing.T) {
 	for _, text := range []string{``, `{}`, `{"type":"object","properties":1}`, `{"type":"object","pattern":"("}`} {
 		s, err := tool.SchemaOf(declaredTool(text), declaredTool(text).Definition())

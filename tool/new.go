@@ -27,6 +27,11 @@ type Options struct {
 	Shown  json.RawMessage // the schema that models read; nil: the input schema
 	Asks   Asks            // what the tool may ask during a call
 
+	// CompileLater compiles the input schema at the first call, so that a program with many
+	// tools starts sooner. New then does not check the schema, and calls of a tool with an
+	// invalid one are all rejected.
+	CompileLater bool
+
 	Catalog Catalog // of a tool that lists or reads resources; nil: none
 }
 
@@ -59,7 +64,7 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	if err := opts.Listing.check(); err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
-	input, schema, err := compileInput(reflect.TypeFor[In](), opts.Input)
+	input, schema, err := compileInput(reflect.TypeFor[In](), opts)
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
@@ -84,17 +89,21 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 
 // compileInput returns the input schema of a tool with arguments of type t: the given one, or
 // the one inferred from t.
-func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *argschema.Schema, error) {
+func compileInput(t reflect.Type, opts *Options) (json.RawMessage, *argschema.Schema, error) {
 	if !isArgumentType(t) {
 		return nil, nil, fmt.Errorf("arguments of type %v are neither a struct nor a map with string keys", t)
 	}
-	input := given
+	input := opts.Input
 	if input == nil {
 		inferred, err := infer(t)
 		if err != nil {
 			return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
 		}
 		input = inferred
+	}
+	if opts.CompileLater {
+		input = slices.Clone(input) // the caller may change its own
+		return input, argschema.CompileLater(input), nil
 	}
 	schema, err := argschema.Compile(input)
 	return input, schema, err
@@ -126,8 +135,9 @@ type typedTool[In, Out any] struct {
 func (t *typedTool[In, Out]) Definition() Definition { return t.definition }
 
 // SchemaOf returns the compiled input schema of a definition of t, which may differ from that
-// of t itself. The schema of a tool of New is compiled already, that of a declared tool
-// (Definition.Declared) is compiled at its first use, and any other is compiled now.
+// of t itself. The schema of a tool of New is compiled already or at its first use
+// (Options.CompileLater), that of a declared tool (Definition.Declared) is compiled at its
+// first use, and any other is compiled now.
 func SchemaOf(t Tool, d Definition) (*argschema.Schema, error) {
 	if f, ok := t.(schemaOwner); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {

@@ -267,7 +267,7 @@ func TestLauncher_WorksWithoutRoot(t *testing.T) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLauncher_ContainsEscapes|TestSeccomp_DeniesSyscalls|TestLauncher_IsolatesNetwork|TestLauncher_ProbesIsolation|TestLimits.*|TestJob_ReadOnlyWorkspaceIsUnchanged)$", "-test.v")
-	cmd.Dir, cmd.Env = temp, append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
+	cmd.Dir, cmd.Env = temp, append(os.Environ(), "TMPDIR="+temp, "GOTMPDIR="+temp, "HOME="+temp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyID, Gid: nobodyID}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestLauncher_ContainsEscapes") {

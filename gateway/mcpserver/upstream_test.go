@@ -352,6 +352,7 @@ func TestUpstream_ChangedDefinitionsAreInQuarantine(t *testing.T) {
 	if got := fmt.Sprint(pending()); got != "[one__prompt/greet one__template/memo:{id}]" {
 		t.Fatalf("in quarantine are %s", got)
 	}
+	m.ToolGroups() // waits until what is recorded is also active
 	if got := state(); got != "[]one__look" {
 		t.Errorf("in quarantine %s", got)
 	}

@@ -63,6 +63,7 @@ type Options struct {
 	Data              string                      // data directory; created if missing
 	Look              bool                        // opens the existing data file for reading: nothing can be committed
 	Serve             bool                        // clients of the API may start tasks
+	ScriptsLater      bool                        // agent scripts are checked when an agent first runs one, not when they are declared
 	Workspace         string                      // the default workspace of callers, whatever the configuration says; "" is the configuration's
 	WorkspaceReadOnly bool                        // nobody writes to Workspace
 	Files             []string                    // configuration files and folders that WatchConfig watches

@@ -56,6 +56,10 @@ type Config struct {
 	// a fault of the engine ends the process.
 	Workers *WorkerPool
 
+	// CheckLater makes New return a Model whose source has not run. The first Generate or Roles
+	// runs it, and every Generate returns the error that New would have returned.
+	CheckLater bool
+
 	Log *slog.Logger // receives a warning without Workers; nil is slog.Default
 }
 
@@ -73,7 +77,8 @@ func NewWorkerPool(start func() (WorkerConn, error)) *WorkerPool { return jswork
 // Model is a model.Model of the scripts in one source. It is safe for concurrent use.
 type Model struct {
 	name  string
-	roles []string // those that have a script, in the order of the source
+	check func() error // runs the source once, which sets roles
+	roles []string     // those that have a script, in the order of the source
 	host  *jsworker.Host
 	own   *jsworker.VMPool // of the host, if it is not shared; else nil
 	cache *cache
@@ -103,7 +108,11 @@ func (c Config) New(name string, source []byte) (*Model, error) {
 	m.cache = newCache(cmp.Or(c.CacheSize, cached))
 	m.host = workers.NewHost(js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
 		jsworker.Script{Source: driver}, jsworker.Script{Name: name, Source: string(source)})
-	if err := m.readRoles(); err != nil {
+	m.check = sync.OnceValue(m.readRoles)
+	if c.CheckLater {
+		return m, nil
+	}
+	if err := m.check(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -140,8 +149,11 @@ func (m *Model) readRoles() error {
 }
 
 // Roles returns the roles that have a script, in the order of the source. "*" is the
-// default of all others.
-func (m *Model) Roles() []string { return slices.Clone(m.roles) }
+// default of all others. It returns none if the source is invalid (Config.CheckLater).
+func (m *Model) Roles() []string {
+	_ = m.check() // Generate returns the error
+	return slices.Clone(m.roles)
+}
 
 // Generate implements model.Model. It yields one Delta, the answer of the next step. The
 // runtime adds ids to the calls of the Answer and otherwise records it unchanged.
@@ -189,6 +201,9 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	defer m.use.RUnlock()
 	if m.closed {
 		return nil, errcode.New(errcode.LLMCallFailed, "model %s is closed", m.name)
+	}
+	if err := m.check(); err != nil {
+		return nil, err
 	}
 	run := m.runFor(r)
 	answer, err := run.replay(ctx)

@@ -379,6 +379,28 @@ func TestModel_StartsAgainAfterTurnEndedByRuntime(t *testing.T) {
 	}
 }
 
+// With CheckLater the first use runs the source and returns what New would have returned.
+func TestConfig_ChecksLater(t *testing.T) {
+	late := script.Config{CheckLater: true}
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	invalid := newModel(t, late, `role("root"`)
+	for range 2 {
+		_, err := ask(t, invalid, rt.request())
+		wantCode(t, err, errcode.InvalidConfig, "agents.js:1")
+	}
+	if got := invalid.Roles(); len(got) != 0 {
+		t.Errorf("got the roles %v of an invalid source", got)
+	}
+	const source = `role("root", function* () { return 7 })`
+	if answer, err := ask(t, newModel(t, late, source), rt.request()); err != nil || string(answer.Value) != "7" {
+		t.Errorf("got %+v, %v", answer, err)
+	}
+	if got := newModel(t, late, source).Roles(); len(got) != 1 || got[0] != "root" {
+		t.Errorf("got the roles %v", got)
+	}
+}
+
 func TestModel_RejectsChangedScript(t *testing.T) {
 	const before = `role("root", function* () { yield call("echo", {a: 1, b: 2}); yield say("hi"); yield receive(); return 1 })`
 	tests := []struct{ name, after, step, was, is string }{

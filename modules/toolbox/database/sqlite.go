@@ -93,23 +93,31 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 		return d.run(ctx, d.writer, q, t)
 	}
 	if q.ReadOnly || d.writer == nil {
-		err := d.run(ctx, d.readers, q, t)
-		if d.writer != nil && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN { // the file does not exist yet
-			if err := d.writer.PingContext(ctx); err != nil {
-				return unavailableError{err}
-			}
-			return d.run(ctx, d.readers, q, t)
-		}
-		return err
+		return d.read(ctx, q, t)
 	}
 	if !d.isWrite(q) {
-		err := d.run(ctx, d.readers, q, t)
-		if code := sqliteCode(err); code != sqlite3.SQLITE_READONLY && code != sqlite3.SQLITE_CANTOPEN {
+		err := d.read(ctx, q, t)
+		switch sqliteCode(err) {
+		case sqlite3.SQLITE_READONLY:
+			d.noteWrite(q)
+		case sqlite3.SQLITE_CANTOPEN: // the writer may recover the file
+		default:
 			return err
 		}
-		d.noteWrite(q)
 	}
 	return d.run(ctx, d.writer, q, t)
+}
+
+// read runs a statement on a reader. If the file does not exist yet, the writer creates it.
+func (d *sqliteDB) read(ctx context.Context, q Query, t *table) error {
+	err := d.run(ctx, d.readers, q, t)
+	if d.writer == nil || sqliteCode(err) != sqlite3.SQLITE_CANTOPEN {
+		return err
+	}
+	if err := d.writer.PingContext(ctx); err != nil {
+		return unavailableError{err}
+	}
+	return d.run(ctx, d.readers, q, t)
 }
 
 // isWrite reports whether a statement is known to write. Untrusted ones are not

@@ -28,6 +28,21 @@ func TestSQLite_LongStatementsAreNotKept(t *testing.T) {
 	}
 }
 
+// A statement that reads before the file exists is not remembered as one that writes: it would
+// wait for the one connection that writes, then and later.
+func TestSQLite_FirstStatementOfNewFileReads(t *testing.T) {
+	db := open(t, config(t, database.SQLite))
+	const changesOfConnection = "SELECT total_changes() AS n"
+	if got := query(t, db, changesOfConnection); got != `[{"n":0}]` {
+		t.Fatalf("got %s", got)
+	}
+	query(t, db, "CREATE TABLE a(n)")
+	query(t, db, "INSERT INTO a VALUES (1)")
+	if got := query(t, db, changesOfConnection); got != `[{"n":0}]` {
+		t.Errorf("it ran on the connection that writes: %s", got)
+	}
+}
+
 // heapInUse returns the bytes of the heap that are in use.
 func heapInUse() int64 {
 	runtime.GC()
