@@ -86,7 +86,7 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	response.Body = &limitedBody{ReadCloser: response.Body, transport: w, ctx: ctx, end: end, stream: isStream(response), limiter: newLimiter(maxEvents)}
+	response.Body = &limitedBody{ReadCloser: response.Body, transport: w, ctx: ctx, end: end, stream: isStream(response), values: valueCounter{events: isStream(response)}, limiter: newLimiter(maxEvents)}
 	response.Body = w.redactBody(response)
 	if response.StatusCode >= 400 && r.Method == http.MethodPost && !w.isChallenge(response) {
 		return w.readError(response)
@@ -188,21 +188,25 @@ func isStream(response *http.Response) bool {
 	return strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
 }
 
-// limitedBody limits the size of a document, and the rate of an event stream. The library
-// limits the size of each event.
+// limitedBody limits the size of a document, the rate of an event stream, and the values of each
+// message. The library limits the size of each event.
 type limitedBody struct {
 	io.ReadCloser
 	transport *httpTransport
 	ctx       context.Context
 	end       func()
 	stream    bool
-	read      int           // bytes so far
+	read      int // bytes so far
+	values    valueCounter
 	limiter   *rate.Limiter // of the lines of a stream
 }
 
 // Read implements io.Reader.
 func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if !b.values.add(p[:n]) {
+		return 0, b.transport.setFault(errTooManyValues)
+	}
 	if b.stream {
 		for range bytes.Count(p[:n], []byte("\n")) {
 			if err := b.limiter.Wait(b.ctx); err != nil {

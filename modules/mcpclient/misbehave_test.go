@@ -25,6 +25,9 @@ func TestModule_CallsMisbehavingServer(t *testing.T) {
 		{"answers twice", "acted", "acted", ""},
 		{"unknown id", "acted", "acted", ""},
 		{"huge", interrupted, unavailable, "a message of more than 16 MiB"},
+		{"many values", interrupted, unavailable, "a message of more than 262144 values"},
+		{"many contents", interrupted, unavailable, "a message of more than 262144 values"},
+		{"many commas", "acted", "acted", ""},
 		{"garbage", interrupted, unavailable, `a line that is not a message: "Segmentation fault (core dumped)"`},
 		{"deep nesting", interrupted, unavailable, ""},
 		{"wrong type", interrupted, unavailable, ""},
@@ -151,6 +154,18 @@ func TestModule_CallsMisbehavingHTTPServer(t *testing.T) {
 				writeFlood(w, "data: ")
 			}
 		}},
+		{"many values", interrupted, "more than 262144 values", func(w http.ResponseWriter, _ *http.Request, method string) {
+			if method == "tools/call" {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":[%s1]}`, strings.Repeat("{},", 300_000))
+			}
+		}},
+		{"an event with many values", interrupted, "more than 262144 values", func(w http.ResponseWriter, _ *http.Request, method string) {
+			if method == "tools/call" {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprintf(w, ": \"\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[%s\r\ndata: 1]}\r\n\r\n", strings.Repeat("{},", 300_000))
+			}
+		}},
 		{"status 403", unavailable, "403", respondWith("tools/call", http.StatusForbidden)},
 		{"status 502", interrupted, "502", respondWith("tools/call", http.StatusBadGateway)},
 		{"HTML", interrupted, "", func(w http.ResponseWriter, _ *http.Request, method string) {
@@ -189,6 +204,22 @@ func TestModule_CallsMisbehavingHTTPServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The values of a stream are counted for each event.
+func TestModule_ReadsManyEvents(t *testing.T) {
+	fx := newFixture(t)
+	fx.load(mcpclient.Config{Name: "web", URL: newRawServer(t, func(w http.ResponseWriter, r *http.Request, method string) {
+		if method != "tools/call" {
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 4 {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":[%s1]}}\n\n", strings.Repeat("1,", 100_000))
+		}
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"acted\"}]}}\n\n", r.Context().Value(idKey{}))
+	})})
+	fx.want(fx.call("web__act", `{}`), "acted")
 }
 
 // respondWith returns a handler that answers requests of one method with a status.

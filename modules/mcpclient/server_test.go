@@ -227,6 +227,12 @@ func rawCall(mode string, id json.RawMessage, send, answer func(string)) {
 		answer(good)
 	case "huge":
 		answer(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 100<<20) + `"}]}`)
+	case "many values":
+		answer(`{"content":[],"structuredContent":{"a":[` + strings.Repeat(`{},`, 300_000) + `1]}}`)
+	case "many contents":
+		answer(`{"content":[` + strings.Repeat(`{"type":"text","text":""},`, 100_000) + `{"type":"text","text":""}]}`)
+	case "many commas":
+		answer(`{"content":[{"type":"text","text":"acted` + strings.Repeat(`,{[\"`, 300_000) + `"}]}`)
 	case "garbage":
 		send("Segmentation fault (core dumped)")
 	case "deep nesting":

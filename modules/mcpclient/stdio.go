@@ -69,6 +69,9 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if err != nil {
 		return nil, p.setFault(err)
 	}
+	if !new(valueCounter).add(line) {
+		return nil, p.setFault(errTooManyValues)
+	}
 	line = p.secrets.RedactJSON(line)
 	msg, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
