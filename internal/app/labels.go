@@ -41,7 +41,7 @@ func labelsOf(cfg *config.Config, m config.Module) modules.Labels {
 // loaderLabels returns the labels that the loader applies to the tools of a module. An MCP
 // server applies them itself, and loading applies those of sources and tool services.
 func loaderLabels(cfg *config.Config, m config.Module) modules.Labels {
-	if m.Type == kindServer || m.Type == kindSource || m.Type == kindService {
+	if m.Type == kindServer || m.Type == kindSource || m.Type == kindService || m.Type == kindResource {
 		return modules.Labels{}
 	}
 	return labelsOf(cfg, m)

@@ -21,7 +21,7 @@ import (
 const kindServer = "mcpServer"
 
 // ModulesOf lists the modules of a configuration: documents of kind module, MCP
-// servers, sources and tool services. The Settings of all but the first only serve to detect a
+// servers, sources, tool services and the declared resources. The Settings of all but the first only serve to detect a
 // change.
 func ModulesOf(cfg *config.Config) []config.Module {
 	list := slices.Clone(cfg.Modules)
@@ -31,7 +31,7 @@ func ModulesOf(cfg *config.Config) []config.Module {
 	for i := range list {
 		list[i].ToolsDigest = toolsDigest(cfg, list[i])
 	}
-	return slices.Concat(list, sourceModules(cfg), serviceModules(cfg))
+	return slices.Concat(list, sourceModules(cfg), serviceModules(cfg), resourceModules(cfg))
 }
 
 // serverSettings encodes the declaration of a server without its position, for

@@ -209,6 +209,8 @@ func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *y
 		return a.newSourceModule(cfg, m)
 	case kindService:
 		return a.newServiceModule(cfg, m)
+	case kindResource:
+		return a.newResourceModule(cfg, m)
 	}
 	if !slices.Contains(a.kinds.ListKinds(), m.Type) {
 		return nil, cfg.ErrorAt(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.ListKinds(), ", "))

@@ -105,7 +105,7 @@ func isDuplicate(cfg *config.Config, m config.Module) bool {
 		return at >= 0 && cfg.ToolServices[at].Pos != m.Pos
 	}
 	at := slices.IndexFunc(cfg.Modules, func(o config.Module) bool { return o.Name == m.Name })
-	return m.Type != kindSource && at >= 0 && cfg.Modules[at].Pos != m.Pos
+	return m.Type != kindSource && m.Type != kindResource && at >= 0 && cfg.Modules[at].Pos != m.Pos
 }
 
 // conflictingName returns another document that is a module of the same name.
@@ -158,10 +158,10 @@ func (ch *configChange) changedOwners() map[toolgroups.GroupOwner]bool {
 	return owners
 }
 
-// isSource reports whether an owner is a source or a tool service in service.
+// isSource reports whether an owner is a source, a tool service or the declared resources in service.
 func (a *App) isSource(owner toolgroups.GroupOwner) bool {
 	for name, m := range a.running {
-		if (m.Type == kindSource || m.Type == kindService) && modules.OwnerOf(name) == owner {
+		if (m.Type == kindSource || m.Type == kindService || m.Type == kindResource) && modules.OwnerOf(name) == owner {
 			return true
 		}
 	}

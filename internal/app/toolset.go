@@ -15,8 +15,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// toolset is a tool group that the configuration defines: references to declared tools,
-// and prompts.
+// toolset is a tool group that the configuration defines: references to declared tools and to
+// the tools that read resources, and prompts.
 type toolset struct {
 	toolgroups.Group
 	owners []toolgroups.GroupOwner // of Refs, by index
@@ -44,6 +44,9 @@ func toolsetsOf(cfg *config.Config) toolsets {
 	for _, t := range cfg.Tools {
 		owners[t.Name] = toolOwner(t)
 	}
+	for _, r := range cfg.Resources {
+		owners[r.ToolName()] = resourceOwner
+	}
 	all := toolsets{}
 	for _, g := range toolbox.BuildToolsets(offeredTools(cfg), cfg.Toolsets) {
 		names := g.Refs
@@ -65,6 +68,7 @@ func toolsetsOf(cfg *config.Config) toolsets {
 	}
 	all.addLabelled(cfg)
 	all.addPrompts(cfg)
+	all.addResources(cfg)
 	all.addHours(cfg)
 	all.addRelated(cfg.Toolsets)
 	return all

@@ -25,9 +25,10 @@ func (r *Reader) kinds() []docset.Kind {
 		{Name: "prompt", Read: with(readPrompt)},
 		{Name: "toolService", Read: with(readToolService)},
 
+		{Name: kindResource, Read: with(readResource)},
+		{Name: kindTemplate, Read: with(readTemplate)},
+
 		// Kinds of Toolbox that are not supported.
-		{Name: "resource", Hint: resourceHint},
-		{Name: "resourceTemplate", Hint: resourceHint},
 		{Name: "embeddingModel", Hint: embeddingHint},
 		{Name: "embeddingModels", Hint: embeddingHint},
 	}
@@ -43,10 +44,7 @@ var pluralKinds = map[string]string{
 	"sources": "source", "authServices": "authService", "tools": "tool", "toolsets": "toolset", "prompts": "prompt",
 }
 
-const (
-	resourceHint  = "resources of Toolbox are not supported; leave the document out"
-	embeddingHint = "embedding models of Toolbox are not supported; leave out the document and the embeddedBy of parameters that name it"
-)
+const embeddingHint = "embedding models of Toolbox are not supported; leave out the document and the embeddedBy of parameters that name it"
 
 // trustGraphSection is the section of tools in a configuration of TrustGraph. The name of an
 // entry is its key there; the field name is a title, which is not used. serviceSection is that of

@@ -67,7 +67,7 @@ func TestReader_AcceptsEmptySections(t *testing.T) {
 		"embeddingModels: []\n":                  "embedding models of Toolbox are not supported",
 		"prompts: []\n":                          "must be a mapping of names",
 		"prompts: !!str {}\n":                    "org.yaml:1:",
-		"kind: resource\nname: r\n":              "resources of Toolbox are not supported",
+		"kind: resource\nname: r\n":              "type: is missing",
 	} {
 		if list := wantRejected(t, text); !strings.Contains(list.Error(), want) {
 			t.Errorf("%q: %v", text, list)

@@ -1,5 +1,5 @@
 // Package toolboxfile reads the documents of MCP Toolbox: sources, tools, toolsets,
-// prompts and auth services.
+// prompts, resources and auth services.
 //
 //	var declared toolboxfile.Declarations
 //	reader := toolboxfile.NewReader(docs, set, &declared)
@@ -37,6 +37,7 @@ type Declarations struct {
 	AuthServices []AuthService  `json:",omitempty"`
 	ToolServices []ToolService  `json:",omitempty"`
 	Labels       []ToolLabels   `json:",omitempty"`
+	Resources    []Resource     `json:",omitempty"` // and templates of resources
 }
 
 // Source is a document of kind source: a database or HTTP service that declared
@@ -224,12 +225,16 @@ type Annotations struct {
 type Toolset struct {
 	Name        string // "" is the group of all tools, which has only a description
 	Description string
-	Tools       []string     // in order, each once; SERVER/TOOL is a tool of an MCP server or module
-	Prompts     []string     `json:",omitempty"` // in order, each once
-	Children    []GroupRef   `json:",omitempty"` // groups that the toolset holds too
-	Fallback    []GroupRef   `json:",omitempty"` // groups with tools to use instead
-	Hours       *hours.Hours `json:",omitempty"` // when it has its tools; nil is always
-	Pos         yamldoc.Pos
+	Tools       []string // in order, each once; SERVER/TOOL is a tool of an MCP server or module
+	Prompts     []string `json:",omitempty"` // in order, each once
+
+	Resources         []string `json:",omitempty"` // in order, each once
+	ResourceTemplates []string `json:",omitempty"`
+
+	Children []GroupRef   `json:",omitempty"` // groups that the toolset holds too
+	Fallback []GroupRef   `json:",omitempty"` // groups with tools to use instead
+	Hours    *hours.Hours `json:",omitempty"` // when it has its tools; nil is always
+	Pos      yamldoc.Pos
 }
 
 // Prompt is a document of kind prompt: messages with placeholders for arguments,

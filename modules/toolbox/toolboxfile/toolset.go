@@ -44,8 +44,8 @@ func readGroup(it item) {
 		"cacheScope":        yamldoc.OneOfField(new(string), "public", "private"),
 		"tools":             it.memberList("tool", &t.Tools),
 		"prompts":           it.memberList("prompt", &t.Prompts),
-		"resources":         unsupportedList(resourceHint),
-		"resourceTemplates": unsupportedList(resourceHint),
+		"resources":         it.memberList(kindResource, &t.Resources),
+		"resourceTemplates": it.memberList(kindTemplate, &t.ResourceTemplates),
 	})
 	if _, named := it.FindField("name"); named {
 		it.DeclareItem()
@@ -56,7 +56,7 @@ func readGroup(it item) {
 	it.r.to.Toolsets = append(it.r.to.Toolsets, t)
 }
 
-// memberList reads the tools or prompts of a toolset. Like Toolbox it accepts a
+// memberList reads the members of a kind of a toolset. Like Toolbox it accepts a
 // field without a value.
 func (it item) memberList(kind string, to *[]string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
@@ -100,13 +100,4 @@ func (it item) checkShortName(kind string) {
 		return
 	}
 	it.NameAt.AddError(yamldoc.QuoteText(it.Name)+" is not a valid name of a "+kind, "1 to 128 ASCII letters, digits, '_', '.' or '-'")
-}
-
-// unsupportedList accepts an empty list and rejects anything else.
-func unsupportedList(hint string) func(yamldoc.Value) {
-	return func(v yamldoc.Value) {
-		if v.Node.Kind != yaml.SequenceNode || len(v.Node.Content) > 0 {
-			v.AddError("not available in this version", hint)
-		}
-	}
 }

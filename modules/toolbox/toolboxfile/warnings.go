@@ -18,10 +18,10 @@ type StateLabels struct {
 }
 
 // ListWarnings returns warnings, sorted: about states that tools need and no tool leads to,
-// states that a tool leads to and no tool can be called in, and prompts that no group
-// lists. servers are the labels of the tools of servers and modules.
+// states that a tool leads to and no tool can be called in, and prompts and resources that no
+// group lists. servers are the labels of the tools of servers and modules.
 func (d *Declarations) ListWarnings(servers ...StateLabels) (list []string) {
-	list = d.unlistedPrompts()
+	list = append(d.unlistedPrompts(), d.unlistedResources()...)
 	for _, t := range d.Tools {
 		if t.Type != ToolGraphUpdate { // it cannot be called
 			servers = append(servers, StateLabels{"tool " + t.Name, Labels{State: &t.State, States: t.States}, t.Pos})
