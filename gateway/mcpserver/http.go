@@ -64,10 +64,10 @@ const (
 	maxEchoBytes = 100 // bytes of a client's text that an error message repeats
 )
 
-// acquireSlot counts a request of sender until release is called. If the sender
+// acquireSlots counts n requests of sender until release is called. If the sender
 // has too many in progress, it answers with an error and reports false.
-func (s *Server) acquireSlot(w http.ResponseWriter, sender identity.Principal) (release func(), ok bool) {
-	release, err := s.limiter.Acquire(sender)
+func (s *Server) acquireSlots(w http.ResponseWriter, sender identity.Principal, n int) (release func(), ok bool) {
+	release, err := s.limiter.acquire(sender, n)
 	if err != nil {
 		writeError(w, http.StatusTooManyRequests, "", codeBusy, errcode.Message(err))
 	}
@@ -76,7 +76,7 @@ func (s *Server) acquireSlot(w http.ResponseWriter, sender identity.Principal) (
 
 // servePOST answers a POST request, which carries one message or a batch.
 func (s *Server) servePOST(w http.ResponseWriter, r *http.Request, sc *clientScope) error {
-	release, ok := s.acquireSlot(w, sc.sender)
+	release, ok := s.acquireSlots(w, sc.sender, 1)
 	if !ok {
 		return nil
 	}
@@ -261,6 +261,13 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 		return
 	}
 	defer release()
+	if q.batch { // the SDK runs its requests at once
+		release, ok := s.acquireSlots(w, sc.sender, q.countRequests()-1)
+		if !ok {
+			return
+		}
+		defer release()
+	}
 	if s.answerInSession(w, r, session, sc, q) {
 		return
 	}
@@ -384,8 +391,9 @@ func transportIndex(documentsOnly bool) int { return cond(documentsOnly, 1, 0) }
 // handler for each kind of answer, and the caller has chosen one.
 func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) {
 	body := s.ids.encode(q.body)
-	r = r.WithContext(sc.attach(r.Context()))
 	r.Header = maps.Clone(r.Header)
+	defer s.carriers.add(r.Context(), r.Header)()
+	r = r.WithContext(sc.attach(r.Context()))
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out := &idRestoringWriter{ResponseWriter: w, ids: s.ids, id: q.id}

@@ -42,14 +42,22 @@ func (s *Server) Limiter() *ConcurrencyLimiter { return s.limiter }
 //
 // Errors: RateLimited if the sender has too many requests in progress.
 func (l *ConcurrencyLimiter) Acquire(sender identity.Principal) (release func(), err error) {
+	return l.acquire(sender, 1)
+}
+
+// acquire is Acquire for n requests, which end together.
+func (l *ConcurrencyLimiter) acquire(sender identity.Principal, n int) (release func(), err error) {
+	if n <= 0 {
+		return func() {}, nil
+	}
 	sender = sender.Holder()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.active[sender] >= l.max {
+	if l.active[sender]+n > l.max {
 		return nil, errcode.New(errcode.RateLimited, "more than %d requests at once; wait for one of them to finish", l.max)
 	}
-	l.active[sender]++
-	return func() { l.release(sender) }, nil
+	l.active[sender] += n
+	return func() { l.release(sender, n) }, nil
 }
 
 // AcquireList waits for the turn of sender to encode a list of tasks, or of tools with their
@@ -60,12 +68,12 @@ func (l *ConcurrencyLimiter) AcquireList(ctx context.Context, sender identity.Pr
 	return l.lists.Acquire(ctx, fair.Key{Owner: name, Member: name})
 }
 
-// release ends a request of sender. Senders without requests are removed, so
+// release ends n requests of sender. Senders without requests are removed, so
 // that the map does not grow.
-func (l *ConcurrencyLimiter) release(sender identity.Principal) {
+func (l *ConcurrencyLimiter) release(sender identity.Principal, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.active[sender]--; l.active[sender] == 0 {
+	if l.active[sender] -= n; l.active[sender] == 0 {
 		delete(l.active, sender)
 	}
 }

@@ -88,6 +88,7 @@ type Server struct {
 	work     sync.WaitGroup // closing sessions and watch
 
 	transports transports
+	carriers   carriers
 	ids        idEncoder
 	limiter    *ConcurrencyLimiter
 	sealer     *sealer // of what clients without a session bring back

@@ -124,9 +124,19 @@ func (q *request) listsTools() bool {
 }
 
 // countLists returns how many messages of a batch ask for the list of tools.
-func (q *request) countLists() (n int) {
+func (q *request) countLists() int {
+	return q.countMessages(func(m gjson.Result) bool { return m.Get("method").Str == methodListTools })
+}
+
+// countRequests returns how many messages of a batch are requests.
+func (q *request) countRequests() int {
+	return q.countMessages(func(m gjson.Result) bool { return m.Get("method").Exists() && m.Get("id").Exists() })
+}
+
+// countMessages returns how many messages of a batch are of a kind.
+func (q *request) countMessages(of func(gjson.Result) bool) (n int) {
 	gjson.ParseBytes(q.body).ForEach(func(_, message gjson.Result) bool {
-		if message.Get("method").Str == methodListTools {
+		if of(message) {
 			n++
 		}
 		return true

@@ -65,6 +65,8 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 				sc.disconnect()
 				return nil, newRPCError(codeNoSession, tokenInvalid)
 			}
+			ctx, done := s.carriers.untilDisconnected(ctx, method, req)
+			defer done()
 			return s.handleSDKRequest(ctx, sc, method, req, next)
 		}
 	})

@@ -169,7 +169,7 @@ func orEmptyObject(args json.RawMessage) json.RawMessage {
 // answerUnknownToolset answers a message to a group that the sender does not
 // have, whether or not the group exists.
 func (s *Server) answerUnknownToolset(w http.ResponseWriter, r *http.Request, sender identity.Principal) {
-	release, ok := s.acquireSlot(w, sender)
+	release, ok := s.acquireSlots(w, sender, 1)
 	if !ok {
 		return
 	}
