@@ -15,7 +15,7 @@ SOAK ?= 10m
 
 # Packages that run without the race detector. The JavaScript engine is C translated to
 # Go and runs twenty times slower with it. The others start programs built without it.
-PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/e2e
+PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/e2e ./internal/test/contributing ./internal/test/dbtest ./examples/own-build
 
 # Packages with tests that sample lists under the race detector, which need another run.
 SAMPLED = go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... | \
@@ -36,7 +36,7 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
+.PHONY: test check disk format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
 
 # Releases are built without cgo, and so are the tests: that links them without the linker
 # of C. Only the race detector needs cgo.
@@ -49,7 +49,7 @@ timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@:
 test:
 	$(call timed,format vet short)
 
-check: deps
+check: disk deps
 	$(call timed,staticcheck api portable cover race plain bench-once fuzz-some)
 
 format:
@@ -102,6 +102,10 @@ race:
 plain:
 	$(GOTEST) -shuffle=on -timeout=20m $$({ go list $(PLAIN); $(SAMPLED); } | sort -u)
 	@for m in bench/peers $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout=20m ./... || exit 1; done
+
+# A full disk ends make check after many minutes, with errors of the compiler and of tests.
+disk:
+	@internal/test/disk.sh 12
 
 # What the tests of make check start and a machine may lack.
 deps: tidy

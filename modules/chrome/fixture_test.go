@@ -19,7 +19,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/argschema"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/chrome"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -47,7 +47,7 @@ func loopback() chrome.Policy {
 // newFixture returns a module with these settings. With -short it skips the test.
 func newFixture(t *testing.T, settings string, resolver *net.Resolver) *fixture {
 	t.Helper()
-	short.SkipExternal(t, "a browser")
+	external.Skip(t, "a browser")
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("chromium is not installed: run make deps")
 	}

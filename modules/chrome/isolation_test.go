@@ -18,7 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/chrome"
 )
@@ -293,7 +293,7 @@ const helperEnv = "ROLECALL_TEST_BROWSER"
 
 // A program that is killed leaves no process and no directory of its browsers.
 func TestModule_KilledProgramLeavesNoFolder(t *testing.T) {
-	short.SkipExternal(t, "a browser")
+	external.Skip(t, "a browser")
 	if settings := os.Getenv(helperEnv); settings != "" {
 		a := agent{t, newFixture(t, settings, nil), identity.ByAgent("ann")}
 		a.mustCall("chrome_navigate", obj{"url": "data:text/html,a"})

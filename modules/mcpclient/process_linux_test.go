@@ -20,7 +20,7 @@ func TestProcess_EndsWithParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent := exec.Command(program, "-test.run=^TestParentProcess$")
-	parent.Env = append(os.Environ(), parentMode+"=1")
+	parent.Env = append(os.Environ(), parentMode+"=1", "TMPDIR="+t.TempDir()) // nothing else removes what it leaves
 	out, err := parent.StdoutPipe()
 	if err == nil {
 		err = parent.Start()

@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/modules/toolservice/service"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -39,7 +39,7 @@ func TestFault_ClusterIsPartitionedByTheNetwork(t *testing.T) {
 		testPartition(t)
 		return
 	}
-	short.SkipExternal(t, "processes in network namespaces")
+	external.Skip(t, "processes in network namespaces")
 	for _, program := range []string{"ip", "nsenter"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%v: run make deps", err)

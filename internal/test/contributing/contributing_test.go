@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // The changes that CONTRIBUTING.md describes are made in a copy of the tree, and the commands of
 // the page succeed there.
 func TestContributing_WalksWork(t *testing.T) {
-	short.SkipExternal(t, "git")
+	external.Skip(t, "git")
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/test/crashtest/faultfs"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
@@ -25,7 +26,7 @@ var faultsFlag = flag.Int("faults", 0, "number of disks per fault; 0 is 5, or 1 
 //
 //	go test -C internal/test/crashtest -run Disk -faults 100 -timeout 60m -v
 func TestDisk_FullStopsProcessAndLosesNothing(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	normal := measureDisk(t)
 	s := diskFault{t: t, claim: "a full disk is reported and loses nothing", want: "no space left on device"}
 	for i := range cmp.Or(*faultsFlag, short.Count(1, 5)) {
@@ -39,7 +40,7 @@ func TestDisk_FullStopsProcessAndLosesNothing(t *testing.T) {
 // A failed fsync has the same outcome. Its data may be lost, on the same machine and
 // after a power cut.
 func TestDisk_FailedFsyncStopsProcessAndLosesNothing(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	normal := measureDisk(t)
 	s := diskFault{t: t, claim: "a failed fsync is reported and loses nothing", want: "input/output error"}
 	for i := range cmp.Or(*faultsFlag, short.Count(1, 5)) {
@@ -52,7 +53,7 @@ func TestDisk_FailedFsyncStopsProcessAndLosesNothing(t *testing.T) {
 // After a failed fsync the kernel serves pages that are not on the disk, also to the
 // next process. What that process commits on top of them must survive a power cut.
 func TestDisk_PowerCutAfterFailedFsyncLosesNothing(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	normal := measureDisk(t)
 	p := newPowerCuts(t, faultfs.Options{StrictNames: true})
 	for i := range cmp.Or(*faultsFlag, short.Count(1, 5)) {
@@ -79,7 +80,7 @@ func TestDisk_PowerCutAfterFailedFsyncLosesNothing(t *testing.T) {
 
 // The same with the system call itself, on this machine's own file system.
 func TestDisk_FailedSystemCallStopsProcessAndLosesNothing(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	requireStrace(t, "disk")
 	s := diskFault{t: t, claim: "a failed fdatasync of the kernel is reported and loses nothing", want: "input/output error"}
 	for _, n := range []int{1, 3, 10} { // counted per thread; there are several
@@ -109,7 +110,7 @@ func requireStrace(t *testing.T, part string) {
 
 // A write that a power cut leaves half done loses nothing.
 func TestDisk_TornWriteLosesNothing(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	normal := measureDisk(t)
 	p := newPowerCuts(t, faultfs.Options{StrictNames: true})
 	for i := range cmp.Or(*faultsFlag, short.Count(1, 5)) {

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
@@ -37,7 +38,7 @@ const controlProcesses = 4
 //
 //	go test -C internal/test/crashtest -run Ext4 -processes 200 -timeout 60m -v
 func TestExt4_PowerCutLosesNothingAcknowledged(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	b := newExt4Env(t)
 	for b.processes < cmp.Or(*processesFlag, short.Count(1, 4)) && !t.Failed() {
 		b.runOrganization(t, cmp.Or(*processesFlag, short.Count(1, 4)), nil, func(faults []string) {
@@ -54,7 +55,7 @@ func TestExt4_PowerCutLosesNothingAcknowledged(t *testing.T) {
 
 // Control: with fsync switched off, the test above finds loss.
 func TestExt4_WithoutFsyncLossIsDetected(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	requireStrace(t, "ext4")
 	b, found := newExt4Env(t), []string(nil)
 	off := []string{"strace", "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:retval=0"}

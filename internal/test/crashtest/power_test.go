@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/test/crashtest/faultfs"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
@@ -38,7 +39,7 @@ const (
 //
 //	go test -C internal/test/crashtest -run PowerCut -cuts 500 -timeout 60m -v
 func TestPowerCut_LosesNothingAcknowledged(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	p := newPowerCuts(t, faultfs.Options{StrictNames: true})
 	for p.cuts < cmp.Or(*cutsFlag, short.Count(1, 6)) && !t.Failed() {
 		p.runOrganization(t, cmp.Or(*cutsFlag, short.Count(1, 6)), func(faults []string) {
@@ -56,7 +57,7 @@ func TestPowerCut_LosesNothingAcknowledged(t *testing.T) {
 // Control: a disk that acknowledges fsync and does nothing loses or damages what was
 // observed.
 func TestPowerCut_WithoutFsyncLossIsDetected(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	p, found := newPowerCuts(t, faultfs.Options{IgnoreSync: true}), []string(nil)
 	for p.cuts < controlCuts && len(found) == 0 {
 		p.runOrganization(t, p.cuts+1, func(faults []string) { found = append(found, faults...) })

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/crashtest/faultfs"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
@@ -30,7 +30,7 @@ const (
 // works lets its agents rest and refuses messages. With room again the agents go on.
 // Nothing is lost.
 func TestDisk_ReserveRefusesTasksAndLetsAgentsRest(t *testing.T) {
-	short.SkipExternal(t, "file systems of its own")
+	external.Skip(t, "file systems of its own")
 	requireMount(t, "disk")
 	fx := newFixture(t)
 	fx.setReserve(t)

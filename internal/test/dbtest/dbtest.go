@@ -30,7 +30,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/internal/test/testcert"
 )
 
@@ -83,7 +83,7 @@ const password = "it's \"secret\" @/:"
 // ensureStarted starts the server once. With -short it skips the test.
 func (s *server) ensureStarted(t testing.TB, programs ...string) {
 	t.Helper()
-	short.SkipExternal(t, s.name)
+	external.Skip(t, s.name)
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
 			t.Fatalf("%s is not installed: %v: run make deps", s.name, err)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/test/buffer"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // mock is a server of the providers' protocols that runs for one test.
@@ -25,7 +25,7 @@ func (m mock) gemini() string    { return m.url }
 // nil means its defaults.
 func startMock(t *testing.T, scriptName string, options map[string]any) mock {
 	t.Helper()
-	short.SkipExternal(t, "programs of npm")
+	external.Skip(t, "programs of npm")
 	if _, err := os.Stat("node_modules/@copilotkit/aimock/package.json"); err != nil {
 		t.Fatalf("the mock server is not installed (%v): run make deps", err)
 	}

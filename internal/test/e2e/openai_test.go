@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // openaiConfig is an organization whose callers in the role clerk may ask its agents.
@@ -43,7 +43,7 @@ func TestOpenAI_NodeClient(t *testing.T) {
 
 // The Python client gets the same.
 func TestOpenAI_PythonClient(t *testing.T) {
-	short.SkipExternal(t, "the Python client of the OpenAI API")
+	external.Skip(t, "the Python client of the OpenAI API")
 	checkOpenAI(t, func(url string) outcome { return runPython(t, "openai", url, "token-of-ann") })
 }
 

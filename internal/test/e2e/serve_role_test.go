@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // threeGroupsTools are the tools of the three groups of examples/three-groups.
@@ -35,7 +35,7 @@ total: 423.50
 // One role combines tools of the runtime, of an MCP server and of a browser. The gate
 // checks all of them. The test serves the shop on loopback.
 func TestThreeGroups_Run(t *testing.T) {
-	short.SkipExternal(t, "a browser and a program of npm")
+	external.Skip(t, "a browser and a program of npm")
 	shop := httptest.NewServer(http.FileServer(http.Dir(filepath.Join("..", "..", "..", "examples", "three-groups", "site"))))
 	t.Cleanup(shop.Close)
 	fx := newFixture(t, "three-groups", []string{"orders/order.txt"}, nil)

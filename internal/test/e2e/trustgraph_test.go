@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // trustgraphConfig is an organization whose callers in the role clerk may ask its agents.
@@ -39,7 +39,7 @@ const trustgraphScript = `role("clerk", function* (task) {
 // state, a history and a typed answer. It reads what is denied. Its WebSocket client and the
 // requests of its platform, such as the list of flows, are answered as unknown paths.
 func TestTrustGraph_Client(t *testing.T) {
-	short.SkipExternal(t, "TrustGraph's client")
+	external.Skip(t, "TrustGraph's client")
 	fx := newServeFixture(t, fmt.Sprintf(trustgraphConfig, digest("ann")))
 	writeFile(t, fx.path("agents.js"), trustgraphScript)
 	gateway, _ := fx.serve(t)

@@ -542,7 +542,7 @@ var mutations = []mutation{
 	{
 		"a hook starts tasks beyond its network", "gateway/hook.go",
 		`return a.sessions.LimitSender(r, hook.By)`, `return hook.By, nil`,
-		"./internal/app/trigger TestHook_StaysWithinNetwork",
+		"./internal/app TestHook_StaysWithinNetwork",
 	},
 	{
 		"default groups outlast the hours of a group above them", "org/role_agent.go",

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // Commands that only look work on a data directory that is mounted read-only.
 func TestCommands_OnReadOnlyMount(t *testing.T) {
-	short.SkipExternal(t, "a mount namespace")
+	external.Skip(t, "a mount namespace")
 	if runtime.GOOS != "linux" {
 		t.Skip("mount namespaces are of Linux")
 	}

@@ -1,6 +1,5 @@
 // Package short makes tests cheaper under go test -short, which make test runs, and under
-// the race detector. It samples long lists and leaves tests of real servers, browsers and
-// disks to make check. Only tests import it.
+// the race detector: it samples long lists. Only tests import it.
 //
 //	for _, text := range short.SampleList(t, 40, corpus.NaughtyStrings()) { … }
 //
@@ -54,14 +53,6 @@ func Count(few, full int) int {
 		return few
 	}
 	return full
-}
-
-// SkipExternal skips the test with -short. The argument says what the test starts.
-func SkipExternal(t testing.TB, what string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: this test starts " + what + "; make check runs it")
-	}
 }
 
 // SkipSequential skips a test that runs one step after another under the race detector,

@@ -1,4 +1,4 @@
-package trigger_test
+package app_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package trigger_test
+package app_test
 
 import (
 	"crypto/hmac"
@@ -175,7 +175,7 @@ func (f *fixture) tasks() int { return len(f.Runtime.Org().ListTasks()) }
 // document returns the YAML blocks of docs/triggers.md that have a text.
 func document(t *testing.T, text string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "triggers.md"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "triggers.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
