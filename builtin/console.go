@@ -42,6 +42,6 @@ type printResult struct {
 }
 
 // print handles console_print.
-func (p consoleHandler) print(ctx context.Context, in consolePrint) (printResult, error) {
-	return printResult{true}, p.console.PrintLine(ctx, currentCall(ctx).By, in.Text)
+func (h consoleHandler) print(ctx context.Context, in consolePrint) (printResult, error) {
+	return printResult{true}, h.console.PrintLine(ctx, currentCall(ctx).By, in.Text)
 }

@@ -73,9 +73,9 @@ type groupSet struct {
 
 // add returns a function that adds a group with the given tools. It takes the two
 // results of the functions that create tools.
-func (b *groupSet) add(id toolgroups.GroupID, description string) func([]tool.Tool, error) {
+func (s *groupSet) add(id toolgroups.GroupID, description string) func([]tool.Tool, error) {
 	return func(tools []tool.Tool, err error) {
-		b.groups = append(b.groups, toolgroups.Group{ID: id, Description: description, Tools: tools})
-		b.err = errors.Join(b.err, err)
+		s.groups = append(s.groups, toolgroups.Group{ID: id, Description: description, Tools: tools})
+		s.err = errors.Join(s.err, err)
 	}
 }

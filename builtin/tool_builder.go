@@ -16,8 +16,8 @@ type toolBuilder struct {
 }
 
 // add appends a tool, or collects the error of creating it.
-func (s *toolBuilder) add(t tool.Tool, err error) {
-	s.tools, s.err = append(s.tools, t), errors.Join(s.err, err)
+func (b *toolBuilder) add(t tool.Tool, err error) {
+	b.tools, b.err = append(b.tools, t), errors.Join(b.err, err)
 }
 
 // toolOptions returns the options of a tool with an effect class and a schema, which may
@@ -46,6 +46,8 @@ func withErrorCode[In, Out any](fn func(context.Context, In) (Out, error)) func(
 
 // requireTool rejects a call that has the effect of another tool which the caller
 // may not call. Otherwise a tool could widen the permissions of a role.
+//
+// what begins the text of the error: the call and the argument, such as "put_artifact with path".
 func requireTool(l CallLimits, by identity.Principal, what, tool string) error {
 	if l.CanCall(by, tool) {
 		return nil

@@ -86,7 +86,7 @@ func checkNotServed(dir string) error {
 }
 
 // countTasks fills in the restored tasks.
-func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
+func (o *restoreOutput) countTasks(ctx context.Context, c *common) error {
 	local := *c
 	local.env = func(string) (string, bool) { return "", false } // ROLECALL_URL is another organization
 	api, done, err := connect(ctx, &local, readOnly)
@@ -97,23 +97,23 @@ func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
 		if err != nil {
 			return done(err)
 		}
-		s.Tasks++
+		o.Tasks++
 		if !task.Status.Ended() {
-			s.Interrupted = append(s.Interrupted, string(task.ID))
+			o.Interrupted = append(o.Interrupted, string(task.ID))
 		}
 	}
 	return done(nil)
 }
 
-func (s *restoreOutput) print(c *common) error {
+func (o *restoreOutput) print(c *common) error {
 	if c.json {
-		return printJSON(c.out, s)
+		return printJSON(c.out, o)
 	}
-	_, err := fmt.Fprintf(c.out, "restored %s into %s: %s, %d of them interrupted\n", textutil.Sanitize(s.File), textutil.Sanitize(s.Data), plural(s.Tasks, "task"), len(s.Interrupted))
-	for _, id := range s.Interrupted {
+	_, err := fmt.Fprintf(c.out, "restored %s into %s: %s, %d of them interrupted\n", textutil.Sanitize(o.File), textutil.Sanitize(o.Data), plural(o.Tasks, "task"), len(o.Interrupted))
+	for _, id := range o.Interrupted {
 		fmt.Fprintf(c.err, "  %s run --resume %s%s\n", programName(), id, c.dataFlag())
 	}
-	if len(s.Interrupted) > 0 {
+	if len(o.Interrupted) > 0 {
 		fmt.Fprintln(c.err, "The backup does not contain the agents' workspaces; restore their folders before you resume a task.")
 	}
 	return err

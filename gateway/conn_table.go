@@ -112,9 +112,9 @@ type connCounts struct{ total, anonymous int }
 
 // reach reports whether one more anonymous connection exceeds a limit, or the part
 // of it that is not reserved for authenticated senders.
-func (n connCounts) reach(limit int) (anonymous, full bool) {
-	anonymous = n.anonymous >= limit-limit/reserveFraction
-	return anonymous, anonymous || n.total >= limit
+func (c connCounts) reach(limit int) (anonymous, full bool) {
+	anonymous = c.anonymous >= limit-limit/reserveFraction
+	return anonymous, anonymous || c.total >= limit
 }
 
 // counts returns the connections of an address. It must be called with mu held.

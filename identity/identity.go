@@ -59,7 +59,7 @@ type Principal struct {
 	User  UserName // of a Caller, an Operator or a Monitor
 
 	// Within limits a Caller to some tool groups, beyond the limits of its role: a text that
-	// org.LimitTo returns. "" is no limit. It says where a request comes from and not who has
+	// org.Org.LimitTo returns. "" is no limit. It says where a request comes from and not who has
 	// sent it, so String and Key do not contain it.
 	Within string
 }

@@ -47,34 +47,34 @@ func (t *leasedTool) AcquireLease() (tool.Lease, bool) {
 type activeLease leasedTool
 
 // Definition implements tool.Tool.
-func (t *activeLease) Definition() tool.Definition { return t.definition }
+func (l *activeLease) Definition() tool.Definition { return l.definition }
 
 // Release implements tool.Lease.
-func (t *activeLease) Release() { t.instance.release() }
+func (l *activeLease) Release() { l.instance.release() }
 
 // Call implements tool.Tool. It first provisions a module that is not. A tool that does
 // not return when ctx ends is abandoned: the call fails, and the tool keeps its lease
 // until it returns.
-func (t *activeLease) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	i := t.instance
-	if err := i.ensureProvisioned(ctx, t.definition.Name); err != nil {
+func (l *activeLease) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	i := l.instance
+	if err := i.ensureProvisioned(ctx, l.definition.Name); err != nil {
 		return tool.Result{}, err
 	}
 	if ctx.Done() == nil {
-		return t.tool.Call(ctx, c)
+		return l.tool.Call(ctx, c)
 	}
 	if n := i.abandoned.Load(); n >= maxAbandoned {
-		return tool.Result{}, errcode.New(errcode.ToolUnavailable, "%s did not start: %d timed-out calls of module %q have not returned", t.definition.Name, n, i.name)
+		return tool.Result{}, errcode.New(errcode.ToolUnavailable, "%s did not start: %d timed-out calls of module %q have not returned", l.definition.Name, n, i.name)
 	}
 	i.hold()
 	done := make(chan callResult, 1)
-	i.workers.run(func() { t.runCall(done, func() (tool.Result, error) { return t.tool.Call(ctx, c) }) })
+	i.workers.run(func() { l.runCall(done, func() (tool.Result, error) { return l.tool.Call(ctx, c) }) })
 	select {
 	case r := <-done:
 		return r.unwrap()
 	case <-ctx.Done():
 	}
-	return t.abandon(ctx, done)
+	return l.abandon(ctx, done)
 }
 
 // maxAbandoned is how many abandoned calls of a module may run before further calls
@@ -82,18 +82,18 @@ func (t *activeLease) Call(ctx context.Context, c tool.Call) (tool.Result, error
 const maxAbandoned = 64
 
 // abandon waits stopTimeout for a call whose context has ended, then abandons it.
-func (t *activeLease) abandon(ctx context.Context, done <-chan callResult) (tool.Result, error) {
+func (l *activeLease) abandon(ctx context.Context, done <-chan callResult) (tool.Result, error) {
 	select {
 	case r := <-done:
 		return r.unwrap()
 	case <-time.After(stopTimeout):
 	}
-	t.instance.abandoned.Add(1)
+	l.instance.abandoned.Add(1)
 	go func() {
 		<-done
-		t.instance.abandoned.Add(-1)
+		l.instance.abandoned.Add(-1)
 	}()
-	return tool.Result{}, fmt.Errorf("%s of module %q did not stop: %w", t.definition.Name, t.instance.name, context.Cause(ctx))
+	return tool.Result{}, fmt.Errorf("%s of module %q did not stop: %w", l.definition.Name, l.instance.name, context.Cause(ctx))
 }
 
 // callResult is what a call in another goroutine returned.
@@ -113,13 +113,13 @@ func (r callResult) unwrap() (tool.Result, error) {
 
 // runCall releases the lease and sends a result also when the tool panics or ends its
 // goroutine.
-func (t *activeLease) runCall(done chan<- callResult, call func() (tool.Result, error)) {
+func (l *activeLease) runCall(done chan<- callResult, call func() (tool.Result, error)) {
 	r := callResult{panicked: "the tool ended its goroutine"}
 	defer func() {
 		if p := recover(); p != nil {
 			r.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
-		t.instance.release()
+		l.instance.release()
 		done <- r
 	}()
 	result, err := call()

@@ -89,20 +89,20 @@ func (o *Org) decodeAgent(r StoredRecord) (agentHeader, bool) {
 type interner map[string]string
 
 // intern returns the shared string that is equal to text.
-func (t interner) intern(text []byte) string {
-	known, ok := t[string(text)]
+func (i interner) intern(text []byte) string {
+	known, ok := i[string(text)]
 	if !ok {
 		known = string(text)
-		t[known] = known
+		i[known] = known
 	}
 	return known
 }
 
 // node returns the node of an agent, without parent and scope.
-func (t interner) node(id string, c *agentHeader) *agentNode {
+func (i interner) node(id string, c *agentHeader) *agentNode {
 	return &agentNode{
-		id: identity.AgentID(id), role: identity.RoleID(t.intern(c.role)), task: identity.TaskID(t.intern(c.task)), name: string(c.name),
-		state: t.intern(c.state), contacts: c.contacts, created: c.created, root: c.root,
+		id: identity.AgentID(id), role: identity.RoleID(i.intern(c.role)), task: identity.TaskID(i.intern(c.task)), name: string(c.name),
+		state: i.intern(c.state), contacts: c.contacts, created: c.created, root: c.root,
 	}
 }
 
@@ -130,18 +130,18 @@ type linker struct {
 
 // assignScope assigns the scope of an agent, after those of its ancestors. A cycle of
 // parents is broken: the agent where it is found is orphaned.
-func (c *linker) assignScope(m *agentNode) {
-	c.path = c.path[:0]
+func (l *linker) assignScope(m *agentNode) {
+	l.path = l.path[:0]
 	for at := m; at != nil && at.scope == nil; at = at.parent {
-		at.scope = &c.pending
-		c.path = append(c.path, at)
+		at.scope = &l.pending
+		l.path = append(l.path, at)
 	}
-	for _, at := range slices.Backward(c.path) {
-		if at.parent != nil && at.parent.scope == &c.pending {
+	for _, at := range slices.Backward(l.path) {
+		if at.parent != nil && at.parent.scope == &l.pending {
 			at.detach()
 			at.parent, at.orphaned = nil, true
 		}
-		c.setScope(at)
+		l.setScope(at)
 	}
 }
 

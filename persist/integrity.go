@@ -14,8 +14,8 @@ import (
 type bucketSum struct{ count, sum uint64 }
 
 // add and remove take the hash of an entry.
-func (t *bucketSum) add(hash uint64)    { t.count++; t.sum += hash }
-func (t *bucketSum) remove(hash uint64) { t.count--; t.sum -= hash }
+func (s *bucketSum) add(hash uint64)    { s.count++; s.sum += hash }
+func (s *bucketSum) remove(hash uint64) { s.count--; s.sum -= hash }
 
 // hashKey returns the FNV-1a hash of a key.
 func hashKey(key []byte) uint64 { return extendHash(14695981039346656037, key) }
@@ -101,28 +101,28 @@ func writeIntegrity(tx *bolt.Tx, r *integrityRecord) error {
 }
 
 // check compares the entries that the scan has counted with the integrity record.
-func (f *scanResult) check() error {
+func (r *scanResult) check() error {
 	switch {
-	case f.schema == 0:
+	case r.schema == 0:
 		return damaged("it has no schema number")
-	case f.schema < schemaIntegrity && f.integrity != nil:
-		return damaged("it has an integrity record and schema %d", f.schema)
-	case f.schema < schemaIntegrity:
+	case r.schema < schemaIntegrity && r.integrity != nil:
+		return damaged("it has an integrity record and schema %d", r.schema)
+	case r.schema < schemaIntegrity:
 		return nil
-	case f.integrity == nil:
+	case r.integrity == nil:
 		return damaged("the integrity record is missing")
 	}
-	sums := f.sums
-	if f.schema < schemaContents {
-		sums = f.keySums
+	sums := r.sums
+	if r.schema < schemaContents {
+		sums = r.keySums
 	}
 	for i, b := range layout {
-		if got, want := sums[i], f.integrity.buckets[i]; got != want {
+		if got, want := sums[i], r.integrity.buckets[i]; got != want {
 			return damaged("bucket %s has %d entries that differ from the %d that were written", b.name, got.count, want.count)
 		}
 	}
-	if f.schema >= schemaContents && f.integrity.tx != f.tx {
-		return damaged("its last commit is %d and its contents are those of commit %d", f.tx, f.integrity.tx)
+	if r.schema >= schemaContents && r.integrity.tx != r.tx {
+		return damaged("its last commit is %d and its contents are those of commit %d", r.tx, r.integrity.tx)
 	}
 	return nil
 }

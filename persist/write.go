@@ -44,23 +44,23 @@ type bucketWriter struct {
 }
 
 // put writes a payload in a frame.
-func (s *bucketWriter) put(key, payload []byte) error {
-	if old := s.Get(key); old != nil {
-		s.sum.remove(hashEntry(key, old))
+func (w *bucketWriter) put(key, payload []byte) error {
+	if old := w.Get(key); old != nil {
+		w.sum.remove(hashEntry(key, old))
 	}
-	f := frame(s.name, key, s.kind, payload)
-	s.sum.add(hashEntry(key, f))
-	return s.Put(key, f)
+	f := frame(w.name, key, w.kind, payload)
+	w.sum.add(hashEntry(key, f))
+	return w.Put(key, f)
 }
 
 // remove removes a key, if it exists.
-func (s *bucketWriter) remove(key []byte) error {
-	old := s.Get(key)
+func (w *bucketWriter) remove(key []byte) error {
+	old := w.Get(key)
 	if old == nil {
 		return nil
 	}
-	s.sum.remove(hashEntry(key, old))
-	return s.Delete(key)
+	w.sum.remove(hashEntry(key, old))
+	return w.Delete(key)
 }
 
 // batch writes the parts of a batch in this order. The errors of all parts are joined: the

@@ -111,23 +111,23 @@ func inWords(hold func(*trial) error) func(*proptest.Choices) error {
 }
 
 // note adds a step.
-func (c *trial) note(format string, args ...any) {
-	c.steps = append(c.steps, fmt.Sprintf(format, args...))
+func (t *trial) note(format string, args ...any) {
+	t.steps = append(t.steps, fmt.Sprintf(format, args...))
 }
 
 // register registers a group. The code is not "" if the group was rejected.
-func (c *trial) register(m *grouptest.CheckedManager, g grouptest.GroupSpec) (errcode.Code, error) {
-	c.note("register the %v", g)
+func (t *trial) register(m *grouptest.CheckedManager, g grouptest.GroupSpec) (errcode.Code, error) {
+	t.note("register the %v", g)
 	code, err := m.Register(g)
 	if code != "" {
-		c.note("  it is rejected: %s", code)
+		t.note("  it is rejected: %s", code)
 	}
 	return code, err
 }
 
 // unregister unregisters a group, which need not be there.
-func (c *trial) unregister(m *grouptest.CheckedManager, g grouptest.GroupSpec) error {
-	c.note("unregister the group %q of %s", g.ID, g.Owner)
+func (t *trial) unregister(m *grouptest.CheckedManager, g grouptest.GroupSpec) error {
+	t.note("unregister the group %q of %s", g.ID, g.Owner)
 	_, err := m.Unregister(g.Owner, g.ID)
 	return err
 }

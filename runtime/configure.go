@@ -68,7 +68,7 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 // configuration: calls that have started end normally, later calls are decided by it. A
 // rejected configuration changes nothing.
 //
-// Errors: those of org.ApplyRoles, and those of Groups.
+// Errors: those of org.Org.ApplyRoles, and those of Groups.
 func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 	groups := s.Groups
 	if groups == nil {
@@ -112,10 +112,10 @@ func (rt *Runtime) useSettings(s *settings) {
 var byConfig = identity.Principal{Kind: identity.Configuration}
 
 // roleConfig returns the part of s that package org applies.
-func (s OrgConfig) roleConfig() org.RoleConfig {
+func (c OrgConfig) roleConfig() org.RoleConfig {
 	return org.RoleConfig{
-		Roles: s.Roles, Default: allIfNil(s.Default), Root: allIfNil(s.Grant),
-		Keep: s.KeepRoles, Revive: s.ReviveRoles,
+		Roles: c.Roles, Default: allIfNil(c.Default), Root: allIfNil(c.Grant),
+		Keep: c.KeepRoles, Revive: c.ReviveRoles,
 	}
 }
 

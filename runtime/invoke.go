@@ -32,9 +32,10 @@ import (
 //
 // A call without effects, because it is denied or because its tool is ReadOnly
 // and changes no workflow state, does not wait for the disk. It starts once its
-// decision is found to be current. Its events are committed together with
-// others: their commit begins within 10 ms or after the one before it, by Flush, and before any later call with effects,
-// change of roles or groups, or start of a task. See
+// decision is found to be current. Its events share a commit with those of
+// other calls. That commit begins within 10 ms, or once the one before it has
+// ended. It begins at once with Flush, and before a later call with effects, a
+// change of roles or groups, or the start of a task. See
 // docs/decisions/0017-calls-that-change-nothing-share-a-commit.md.
 //
 // Calls of one caller run concurrently, except that calls of tools that change
@@ -48,7 +49,8 @@ import (
 //
 // An error means that the call was not started, or that the store has stopped
 // and the outcome is unknown. Errors: Unauthenticated if by is not a caller,
-// StorageLow, QuotaExceeded if the caller has recorded all it may, ToolUnavailable while the runtime closes, and those of ctx.
+// StorageLow, QuotaExceeded if the caller has recorded all it may,
+// ToolUnavailable while the runtime closes, and those of ctx.
 func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
@@ -91,6 +93,7 @@ func callID(ctx context.Context) identity.CallID {
 	return identity.CallID(identity.NewID())
 }
 
+// closingError is the error of a call that is not started because the runtime closes.
 func closingError() error {
 	return errcode.Wrap(errcode.ToolUnavailable, errClosing, "rolecall is shutting down and starts no more calls; call again after the restart")
 }
@@ -123,9 +126,9 @@ func sanitizeToolName(name string) string {
 type externalCall struct {
 	rt        *Runtime
 	by        identity.Principal
-	role      string // the role's name, for records
-	exclusive bool   // holds the caller's lock, so the call may change the workflow state
-	hold      diskHold
+	role      string   // the role's name, for records
+	exclusive bool     // holds the caller's lock, so the call may change the workflow state
+	hold      diskHold // the space on the disk that is kept free for the records of the call
 }
 
 // CallPending implements gate.CallRecorder. Errors: storage_low.
@@ -154,6 +157,7 @@ func (ec *externalCall) call(ctx context.Context, r gate.CallRequest) (*gate.Adm
 	return ec.attempt(ctx, r)
 }
 
+// attempt passes the call through the gate once.
 func (ec *externalCall) attempt(ctx context.Context, r gate.CallRequest) (*gate.Admission, error) {
 	all, err := ec.rt.gate.Call(ctx, ec.by, []gate.CallRequest{r}, ec)
 	if err != nil {
@@ -280,6 +284,7 @@ func (ec *externalCall) setState(to string) func(*journal.Batch) error {
 	}
 }
 
+// event returns an event of now, in the role of the caller.
 func (ec *externalCall) event(body journal.EventBody) journal.Event {
 	return journal.Event{At: ec.rt.now(), Role: ec.role, Body: body}
 }
@@ -308,7 +313,7 @@ func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Eve
 // the state.
 //
 // Errors: InsufficientPermissions unless by is the operator, those of
-// org.ResetCaller, and those of ctx.
+// org.Org.ResetCaller, and those of ctx.
 func (rt *Runtime) ResetCaller(ctx context.Context, by, caller identity.Principal) error {
 	if by.Kind != identity.Operator {
 		return errcode.New(errcode.InsufficientPermissions, "reset workflow state of %s: only the operator may do that", caller)

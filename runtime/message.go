@@ -22,14 +22,14 @@ const User = "user"
 // maxSendBytes bounds the total payload bytes of the messages of one call.
 const maxSendBytes = 8 << 20
 
-// SendMessage sends one message. An agent may send to the agents that org.MayMessage
+// SendMessage sends one message. An agent may send to the agents that org.Org.MayMessage
 // allows, to root and to the user, until Limits.Mail messages wait. The operator may send to every agent, as the
 // user. A message with a delay is delivered when it is due. A repeated call
 // sends nothing again.
 //
 // Errors: UnknownRecipient, Conflict if the recipient's task has ended, StorageLow,
 // InvalidArguments if there is too much to send, InsufficientPermissions for other
-// principals, and those of org.MayMessage.
+// principals, and those of org.Org.MayMessage.
 func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
 	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // CreateRole creates a role on behalf of any principal. The call id may be
 // empty if the principal is not an agent, as in Send and Terminate. Errors:
-// those of org.CreateRole.
+// those of org.Org.CreateRole.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
 	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
@@ -41,7 +41,7 @@ func withCallID(c tool.Call) tool.Call {
 }
 
 // UpdateRole changes a role and returns who gains and loses which tools.
-// With dryRun it changes nothing. Errors: those of org.UpdateRole.
+// With dryRun it changes nothing. Errors: those of org.Org.UpdateRole.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
 	var diff org.PermissionDiff
@@ -58,7 +58,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 }
 
 // DeleteRole deletes a role and returns who loses which tools. With
-// dryRun it changes nothing. Errors: those of org.DeleteRole.
+// dryRun it changes nothing. Errors: those of org.Org.DeleteRole.
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
 	var diff org.PermissionDiff
 	err := rt.change(by, func(b *journal.Batch) error {
@@ -75,13 +75,13 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 }
 
 // SuspendRole suspends a role and returns who loses which tools. No call of its agents and
-// callers starts after it returns. Errors: those of org.SuspendRole.
+// callers starts after it returns. Errors: those of org.Org.SuspendRole.
 func (rt *Runtime) SuspendRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
 	return rt.setSuspension(by, id, "suspended", rt.org.SuspendRole)
 }
 
 // ResumeRole ends the suspension of a role and returns who gains which tools. Errors: those
-// of org.ResumeRole.
+// of org.Org.ResumeRole.
 func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
 	return rt.setSuspension(by, id, "resumed", rt.org.ResumeRole)
 }
@@ -193,7 +193,7 @@ func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
 }
 
 // TerminateAgent terminates an agent and all its descendants. It does nothing if an
-// earlier attempt of the same call did so. Errors: those of org.TerminateAgent.
+// earlier attempt of the same call did so. Errors: those of org.Org.TerminateAgent.
 func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
 	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {

@@ -34,11 +34,11 @@ type plan struct {
 	made    bool
 	steps   []model.PlanStep // steps that are left
 	problem string           // why the last plan is invalid
-	tries   int              // plans made in this turn
+	tries   int              // plans made in this turn, valid or not
 }
 
-// applyAnswer applies an answer with a new plan, an invalid plan, or a deviation
-// from the current plan.
+// applyAnswer applies an answer of planAnswer: a new plan, or the problem of an
+// invalid plan or of a deviation from the current one. A deviation is no try.
 func (p *plan) applyAnswer(a *model.Answer) {
 	if !p.made || a.PlanError == "" {
 		p.tries++
@@ -69,8 +69,9 @@ func (p plan) current(subject *gate.Subject) plan {
 	return p
 }
 
-// addPlanPrompt adds to the note what the agent must do next: make a plan, take a step, or
-// give the final answer. The tools stay in the request, which then begins as the others do.
+// addPlanPrompt adds to the note of the request what the agent must do next: make a plan, take
+// a step, or answer. The tools stay in the request even if none may be called, so that it begins
+// as the other requests do and the cache of the provider has it.
 func (r *turnRequest) addPlanPrompt() error {
 	switch p := r.plan; {
 	case !p.made && p.tries >= maxPlans:

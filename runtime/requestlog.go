@@ -203,14 +203,14 @@ type snapshotTools struct {
 }
 
 // namesOf returns the names of all tools of a snapshot.
-func (l *toolNameCache) namesOf(snapshot *toolgroups.Snapshot) []string {
-	if known := l.latest.Load(); known != nil && known.snapshot == snapshot {
+func (c *toolNameCache) namesOf(snapshot *toolgroups.Snapshot) []string {
+	if known := c.latest.Load(); known != nil && known.snapshot == snapshot {
 		return known.names
 	}
 	known := &snapshotTools{snapshot: snapshot}
 	for _, h := range snapshot.ListTools() {
 		known.names = append(known.names, h.Definition.Name)
 	}
-	l.latest.Store(known)
+	c.latest.Store(known)
 	return known.names
 }

@@ -26,7 +26,7 @@ import (
 //
 // A task of an external caller uses the caller's configured workspace, if there is one.
 //
-// Errors: those of org.PrepareTask and org.StartTask, InvalidArguments for the files, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
+// Errors: those of org.PrepareTask and org.Org.StartTask, InvalidArguments for the files, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
 // contains the data directory or an external caller names a directory, WorkspaceNotBound if
 // the caller may not use the workspace that the spec names, and Conflict if the key was used
 // with another spec.

@@ -38,7 +38,7 @@ func (h *ToolHost) FindRole(_ context.Context, c tool.Call, name string) (*org.R
 	return &role, nil
 }
 
-// SearchRoles implements builtin.RoleManager. It finds the roles that org.SpawnableRoles
+// SearchRoles implements builtin.RoleManager. It finds the roles that org.Org.SpawnableRoles
 // returns. Of their groups it names only those that the caller has.
 func (h *ToolHost) SearchRoles(_ context.Context, c tool.Call, query string, limit int) ([]org.Role, int, error) {
 	list, total := h.rt.org.SpawnableRoles(c.By.Agent, query, limit)
@@ -104,7 +104,7 @@ func (h *ToolHost) ResultLimit(by identity.Principal) int {
 	return m.resultLimit()
 }
 
-// MayReach implements builtin.HostPolicy, with the errors of org.MayReach.
+// MayReach implements builtin.HostPolicy, with the errors of org.Org.MayReach.
 func (h *ToolHost) MayReach(_ context.Context, by identity.Principal, host hosts.Host) error {
 	return h.rt.org.MayReach(by, host)
 }

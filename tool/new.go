@@ -19,13 +19,13 @@ import (
 // is available in every workflow state.
 type Options struct {
 	Effect  Effect
-	Listing Listing // what clients of MCP are told besides
+	Listing Listing // further fields of the tool in the listing of the MCP server
 
 	State  string          // the workflow state after a success; "" keeps the state
 	States []string        // the workflow states that offer the tool; nil: all, empty: none
 	Input  json.RawMessage // the input schema, instead of the one inferred from In
 	Shown  json.RawMessage // the schema that models read; nil: the input schema
-	Asks   Asks            // what the tool may ask during a call
+	Asks   Asks            // what the tool may ask the caller during a call
 
 	// CompileLater compiles the input schema at the first call, so that a program with many
 	// tools starts sooner. New then does not check the schema, and calls of a tool with an
@@ -48,7 +48,7 @@ type Options struct {
 // with the code and message of an *errcode.Error, else with the code tool_execution_failed and
 // the error's text. An error after ctx has ended is returned by Call instead.
 //
-// fn may be called concurrently. Current returns the Call it serves. New returns an error for
+// fn may be called concurrently. CurrentCall returns the Call that it serves. New returns an error for
 // an invalid name (CheckName), for a type or schema that cannot describe arguments, and for an
 // invalid Listing.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Tool, error) {
@@ -95,7 +95,7 @@ func compileInput(t reflect.Type, opts *Options) (json.RawMessage, *argschema.Sc
 	}
 	input := opts.Input
 	if input == nil {
-		inferred, err := infer(t)
+		inferred, err := inferSchema(t)
 		if err != nil {
 			return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
 		}
@@ -114,8 +114,8 @@ func isArgumentType(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
 }
 
-// infer returns the input schema of a Go type.
-func infer(t reflect.Type) (json.RawMessage, error) {
+// inferSchema returns the input schema of a Go type.
+func inferSchema(t reflect.Type) (json.RawMessage, error) {
 	schema, err := jsonschema.ForType(t, nil)
 	if err != nil {
 		return nil, err

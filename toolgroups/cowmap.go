@@ -30,12 +30,12 @@ type entry[V any] struct {
 }
 
 // get returns the value of name. It does not allocate.
-func (t *cowMap[V]) get(name string) (v V, ok bool) {
-	if t.shard == nil {
+func (m *cowMap[V]) get(name string) (v V, ok bool) {
+	if m.shard == nil {
 		return v, false
 	}
-	h := hash(t.seed, name)
-	s := t.shard[h>>56]
+	h := hash(m.seed, name)
+	s := m.shard[h>>56]
 	if len(s) == 0 {
 		return v, false
 	}
@@ -83,12 +83,12 @@ func mix(a, b uint64) uint64 {
 
 // edit returns a copy of t without the names in remove and with the values in set. A
 // name may be in both; it is then set. The copy shares all unchanged shards with t.
-func (t *cowMap[V]) edit(set map[string]V, remove []string) cowMap[V] {
-	next := cowMap[V]{seed: t.seed, shard: new([shards]shard[V]), size: t.size}
-	if t.shard == nil {
+func (m *cowMap[V]) edit(set map[string]V, remove []string) cowMap[V] {
+	next := cowMap[V]{seed: m.seed, shard: new([shards]shard[V]), size: m.size}
+	if m.shard == nil {
 		next.seed = maphash.String(maphash.MakeSeed(), "")
 	} else {
-		*next.shard = *t.shard
+		*next.shard = *m.shard
 	}
 	for i, change := range next.changes(set, remove) {
 		old := next.shard[i].entries()
@@ -107,10 +107,10 @@ func (t *cowMap[V]) edit(set map[string]V, remove []string) cowMap[V] {
 }
 
 // changes groups the changes of an edit by shard. A nil value removes the name.
-func (t *cowMap[V]) changes(set map[string]V, remove []string) map[uint64]map[string]*V {
+func (m *cowMap[V]) changes(set map[string]V, remove []string) map[uint64]map[string]*V {
 	byShard := map[uint64]map[string]*V{}
 	add := func(name string, v *V) {
-		i := hash(t.seed, name) >> 56
+		i := hash(m.seed, name) >> 56
 		if byShard[i] == nil {
 			byShard[i] = map[string]*V{}
 		}
@@ -126,7 +126,7 @@ func (t *cowMap[V]) changes(set map[string]V, remove []string) map[uint64]map[st
 }
 
 // build returns a shard with the given entries.
-func (t *cowMap[V]) build(entries map[string]V) shard[V] {
+func (m *cowMap[V]) build(entries map[string]V) shard[V] {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (t *cowMap[V]) build(entries map[string]V) shard[V] {
 	}
 	s := make(shard[V], size)
 	for name, v := range entries {
-		h := hash(t.seed, name)
+		h := hash(m.seed, name)
 		i := h >> 8
 		for s[i&uint64(size-1)].hash != 0 {
 			i++
@@ -158,12 +158,12 @@ func (s shard[V]) entries() map[string]V {
 }
 
 // values returns all values, in no particular order.
-func (t *cowMap[V]) values() []V {
-	list := make([]V, 0, t.size)
-	if t.shard == nil {
+func (m *cowMap[V]) values() []V {
+	list := make([]V, 0, m.size)
+	if m.shard == nil {
 		return list
 	}
-	for _, s := range t.shard {
+	for _, s := range m.shard {
 		for _, e := range s {
 			if e.hash != 0 {
 				list = append(list, e.value)

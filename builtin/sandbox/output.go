@@ -22,47 +22,47 @@ func (o Output) String() string {
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", o.Head, o.Omitted, o.Tail)
 }
 
-// headTailBuffer is an io.Writer that keeps the first and the last half bytes
-// written to it. It never fails, so that much output does not fail a job. tail
-// is a ring buffer once it is full.
+// headTailBuffer is an io.Writer that keeps the beginning and the end of what is
+// written to it. It never fails, so that much output does not fail a job.
 type headTailBuffer struct {
-	head, tail []byte
+	head, tail []byte // at most half bytes each; tail is a ring buffer once it is full
 	half       int
-	tailStart  int // index of the oldest byte in tail
-	written    int64
+	tailStart  int   // index of the oldest byte in tail
+	written    int64 // bytes, with those that were dropped
 }
 
+// newHeadTailBuffer returns a buffer that keeps limit bytes.
 func newHeadTailBuffer(limit int) *headTailBuffer { return &headTailBuffer{half: max(1, limit/2)} }
 
 // Write implements io.Writer.
-func (r *headTailBuffer) Write(p []byte) (int, error) {
+func (b *headTailBuffer) Write(p []byte) (int, error) {
 	written := len(p)
-	r.written += int64(written)
-	if room := r.half - len(r.head); room > 0 {
+	b.written += int64(written)
+	if room := b.half - len(b.head); room > 0 {
 		n := min(room, len(p))
-		r.head, p = append(r.head, p[:n]...), p[n:]
+		b.head, p = append(b.head, p[:n]...), p[n:]
 	}
-	if len(p) > r.half {
-		p = p[len(p)-r.half:]
+	if len(p) > b.half {
+		p = p[len(p)-b.half:]
 	}
-	if room := r.half - len(r.tail); room > 0 {
+	if room := b.half - len(b.tail); room > 0 {
 		n := min(room, len(p))
-		r.tail, p = append(r.tail, p[:n]...), p[n:]
+		b.tail, p = append(b.tail, p[:n]...), p[n:]
 	}
 	for len(p) > 0 {
-		n := copy(r.tail[r.tailStart:], p)
-		r.tailStart, p = (r.tailStart+n)%r.half, p[n:]
+		n := copy(b.tail[b.tailStart:], p)
+		b.tailStart, p = (b.tailStart+n)%b.half, p[n:]
 	}
 	return written, nil
 }
 
 // output returns what was kept. A character that the cut splits is omitted whole.
-func (r *headTailBuffer) output() Output {
-	head, tail := r.head, append(append([]byte(nil), r.tail[r.tailStart:]...), r.tail[:r.tailStart]...)
-	if r.written > int64(len(head)+len(tail)) {
+func (b *headTailBuffer) output() Output {
+	head, tail := b.head, append(append([]byte(nil), b.tail[b.tailStart:]...), b.tail[:b.tailStart]...)
+	if b.written > int64(len(head)+len(tail)) {
 		head, tail = textutil.TrimPartialRune(head), trimContinuation(tail)
 	}
-	return Output{Head: head, Tail: tail, Omitted: r.written - int64(len(head)+len(tail))}
+	return Output{Head: head, Tail: tail, Omitted: b.written - int64(len(head)+len(tail))}
 }
 
 // trimContinuation returns data without the rest of a character at its beginning.

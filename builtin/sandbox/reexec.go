@@ -36,7 +36,8 @@ func runProgram(programs map[string]Program) error {
 	return programs[os.Args[1]](os.Stdin, os.Stdout)
 }
 
-// exit ends the process of a job and prints err, if there is one.
+// exit ends this process, which is that of a job. With an error it prints the error, and the
+// exit code is 1.
 func exit(err error) {
 	if err == nil {
 		os.Exit(0)

@@ -73,6 +73,7 @@ func readReport(from io.Reader) error {
 	return r.error()
 }
 
+// error returns the report as an error.
 func (r report) error() error {
 	switch {
 	case r.Exit != 0:

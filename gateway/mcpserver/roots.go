@@ -33,7 +33,7 @@ type clientRoots struct {
 
 	reading chan struct{} // binary semaphore; guards the fields below
 	read    int64         // changes when the roots were read
-	dirs    []string      // as runtime.ResolveWorkspace returns them
+	dirs    []string      // as runtime.Runtime.ResolveWorkspace returns them
 }
 
 func newClientRoots() *clientRoots { return &clientRoots{reading: make(chan struct{}, 1)} }

@@ -66,7 +66,7 @@ func (a *App) ResumeTask(ctx context.Context, id identity.TaskID, cfg *config.Co
 	return a.Runtime.ResumeTask(ctx, id)
 }
 
-// RetryTask is runtime.RetryTask for the operator, under a configuration as ResumeTask
+// RetryTask is runtime.Runtime.RetryTask for the operator, under a configuration as ResumeTask
 // applies it.
 func (a *App) RetryTask(ctx context.Context, id identity.TaskID, cfg *config.Config, extra org.ModelAllowance) error {
 	task, err := a.Runtime.TaskRecord(ctx, id)

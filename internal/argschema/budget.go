@@ -23,8 +23,8 @@ const unbounded = maxSteps + 1
 
 // withinBudget reports whether doc, which has size bytes, can be validated in maxSteps. It
 // counts the steps only if the size does not decide.
-func (s *compiled) withinBudget(doc any, size int) bool {
-	return s.expansion < unbounded && s.expansion*size <= maxSteps || stepCounter{}.steps(s.validator, doc) <= maxSteps
+func (c *compiled) withinBudget(doc any, size int) bool {
+	return c.expansion < unbounded && c.expansion*size <= maxSteps || stepCounter{}.steps(c.validator, doc) <= maxSteps
 }
 
 // expansion returns an upper bound of the steps of a validation with s for each value, or

@@ -31,24 +31,24 @@ func newStringEnum(words []string) *stringEnum {
 }
 
 // fits reports whether a string satisfies the rules; quoted is without its quotes.
-func (t *stringRule) fits(quoted []byte, escaped bool) bool {
-	if escaped && (t.enum != nil || t.match != nil) {
+func (r *stringRule) fits(quoted []byte, escaped bool) bool {
+	if escaped && (r.enum != nil || r.match != nil) {
 		return false
 	}
-	return t.fitsLength(quoted, escaped) &&
-		(t.enum == nil || t.enum.index.Find(quoted) >= 0) &&
-		(t.match == nil || t.match.Match(quoted))
+	return r.fitsLength(quoted, escaped) &&
+		(r.enum == nil || r.enum.index.Find(quoted) >= 0) &&
+		(r.match == nil || r.match.Match(quoted))
 }
 
 // fitsLength counts code points only if the number of bytes does not decide: a code point has
 // one to twelve bytes, the length of an escaped surrogate pair.
-func (t *stringRule) fitsLength(quoted []byte, escaped bool) bool {
+func (r *stringRule) fitsLength(quoted []byte, escaped bool) bool {
 	n := len(quoted)
-	if t.length.low <= (n+11)/12 && n <= t.length.high {
+	if r.length.low <= (n+11)/12 && n <= r.length.high {
 		return true
 	}
 	if escaped {
-		return t.length.contains(strictjson.CodePoints(quoted))
+		return r.length.contains(strictjson.CodePoints(quoted))
 	}
-	return t.length.contains(utf8.RuneCount(quoted))
+	return r.length.contains(utf8.RuneCount(quoted))
 }

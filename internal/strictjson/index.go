@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// KeyIndex numbers names in the order in which they are added, from 0 on. The zero Index is empty.
+// KeyIndex numbers names in the order in which they are added, from 0 on. The zero KeyIndex is empty.
 // It is safe for concurrent use once no more names are added.
 //
 // Up to maxSlots names are in a perfect hash table, so that a lookup takes one comparison and no

@@ -25,20 +25,20 @@ func NewFileText(f File) *FileText {
 }
 
 // ErrorAt returns an Error for a position in the file, with its excerpt.
-func (s *FileText) ErrorAt(at Pos, field, message, hint string) *Error {
+func (f *FileText) ErrorAt(at Pos, field, message, hint string) *Error {
 	return &Error{
 		File: at.File, Line: at.Line, Column: at.Column,
-		Field: field, Message: message, Hint: hint, Excerpt: s.excerpt(at),
+		Field: field, Message: message, Hint: hint, Excerpt: f.excerpt(at),
 	}
 }
 
 // excerpt returns the line of a position with a caret below, or "" if the line may
 // contain the rest of a secret.
-func (s *FileText) excerpt(at Pos) string {
-	if at.Line < 1 || at.Column < 1 || s.inSecret(at.Line) {
+func (f *FileText) excerpt(at Pos) string {
+	if at.Line < 1 || at.Column < 1 || f.inSecret(at.Line) {
 		return ""
 	}
-	line := maskFrom(s.LineText(at.Line), s.secretIn(at.Line))
+	line := maskFrom(f.LineText(at.Line), f.secretIn(at.Line))
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
@@ -83,70 +83,70 @@ func maskFrom(line string, at int) string {
 
 // secretIn returns secretAt of the n-th line. It is cached, because a line may be
 // long.
-func (s *FileText) secretIn(n int) int {
-	at, known := s.secrets[n]
+func (f *FileText) secretIn(n int) int {
+	at, known := f.secrets[n]
 	if !known {
-		if s.secrets == nil {
-			s.secrets = map[int]int{}
+		if f.secrets == nil {
+			f.secrets = map[int]int{}
 		}
-		at = secretAt(s.LineText(n))
-		s.secrets[n] = at
+		at = secretAt(f.LineText(n))
+		f.secrets[n] = at
 	}
 	return at
 }
 
 // inSecret reports whether the n-th line may continue a key that began above it.
-func (s *FileText) inSecret(n int) bool {
+func (f *FileText) inSecret(n int) bool {
 	const most = 100 // blank lines in between; the bound keeps many errors in a long file cheap
 	for above := n - 1; above > max(0, n-most); above-- {
-		if strings.TrimSpace(s.LineText(above)) != "" {
-			return s.secretIn(above) >= 0
+		if strings.TrimSpace(f.LineText(above)) != "" {
+			return f.secretIn(above) >= 0
 		}
 	}
 	return false
 }
 
 // LineText returns the n-th line, from 1, without its line break.
-func (s *FileText) LineText(n int) string {
-	starts := s.LineStarts()
+func (f *FileText) LineText(n int) string {
+	starts := f.LineStarts()
 	if n > len(starts) {
 		return ""
 	}
-	end := len(s.Text)
+	end := len(f.Text)
 	if n < len(starts) {
 		end = starts[n]
 	}
-	return strings.TrimRight(s.Text[starts[n-1]:end], lineBreaks)
+	return strings.TrimRight(f.Text[starts[n-1]:end], lineBreaks)
 }
 
 // LineStarts returns the offset of each line.
-func (s *FileText) LineStarts() []int {
-	if s.lines == nil {
-		s.lines = lineStarts(s.Text)
+func (f *FileText) LineStarts() []int {
+	if f.lines == nil {
+		f.lines = lineStarts(f.Text)
 	}
-	return s.lines
+	return f.lines
 }
 
 // findFrom returns the first position of text at or after from.
-func (s *FileText) findFrom(from Pos, text string) (Pos, bool) {
-	if from.Line < 1 || from.Line > len(s.LineStarts()) {
+func (f *FileText) findFrom(from Pos, text string) (Pos, bool) {
+	if from.Line < 1 || from.Line > len(f.LineStarts()) {
 		return Pos{}, false
 	}
-	start := s.OffsetAt(from.Line, from.Column)
-	i := strings.Index(s.Text[start:], text)
+	start := f.OffsetAt(from.Line, from.Column)
+	i := strings.Index(f.Text[start:], text)
 	if i < 0 {
 		return Pos{}, false
 	}
-	return s.posAt(start + i), true
+	return f.posAt(start + i), true
 }
 
 // posAt returns the position of an offset.
-func (s *FileText) posAt(offset int) Pos {
-	line, found := slices.BinarySearch(s.LineStarts(), offset)
+func (f *FileText) posAt(offset int) Pos {
+	line, found := slices.BinarySearch(f.LineStarts(), offset)
 	if found {
 		line++
 	}
-	return Pos{s.Path, line, utf8.RuneCountInString(s.Text[s.LineStarts()[line-1]:offset]) + 1}
+	return Pos{f.Path, line, utf8.RuneCountInString(f.Text[f.LineStarts()[line-1]:offset]) + 1}
 }
 
 // lineBreaks are the characters that end a line. The YAML scanner counts lines by
@@ -234,7 +234,7 @@ func blankRune(r rune) rune {
 }
 
 // OffsetAt returns the offset of a position that is in the file.
-func (s *FileText) OffsetAt(line, column int) int {
-	start := s.LineStarts()[line-1]
-	return start + byteOffset(s.Text[start:], column-1)
+func (f *FileText) OffsetAt(line, column int) int {
+	start := f.LineStarts()[line-1]
+	return start + byteOffset(f.Text[start:], column-1)
 }

@@ -26,13 +26,13 @@ const (
 // ParseDocuments parses the file and yields the document nodes that are not empty. It
 // stops after the first error, because the beginning of the next document is then
 // unknown.
-func (s *FileText) ParseDocuments() iter.Seq2[*yaml.Node, *Error] {
+func (f *FileText) ParseDocuments() iter.Seq2[*yaml.Node, *Error] {
 	return func(yield func(*yaml.Node, *Error) bool) {
-		if e := s.checkText(); e != nil {
+		if e := f.checkText(); e != nil {
 			yield(nil, e)
 			return
 		}
-		loader, err := yaml.NewLoader(strings.NewReader(s.Text), limits())
+		loader, err := yaml.NewLoader(strings.NewReader(f.Text), limits())
 		for err == nil {
 			var doc yaml.Node
 			if err = loader.Load(&doc); err == nil && !isEmpty(&doc) && !yield(&doc, nil) {
@@ -40,7 +40,7 @@ func (s *FileText) ParseDocuments() iter.Seq2[*yaml.Node, *Error] {
 			}
 		}
 		if err != io.EOF {
-			yield(nil, s.syntaxError(err))
+			yield(nil, f.syntaxError(err))
 		}
 	}
 }
@@ -57,20 +57,20 @@ func isEmpty(doc *yaml.Node) bool {
 
 // checkText rejects text that the parser must not get because it would cost too
 // much, or that the parser would report without a position.
-func (s *FileText) checkText() *Error {
-	file := Pos{File: s.Path}
-	if len(s.Text) > MaxFileSize {
-		return s.ErrorAt(file, "", ErrTooLarge.Error(), "")
+func (f *FileText) checkText() *Error {
+	file := Pos{File: f.Path}
+	if len(f.Text) > MaxFileSize {
+		return f.ErrorAt(file, "", ErrTooLarge.Error(), "")
 	}
-	if values := countValues(s.Text); values > maxValues {
-		return s.ErrorAt(file, "", fmt.Sprintf("may have %d values; the limit is %d", values, maxValues), "split the file")
+	if values := countValues(f.Text); values > maxValues {
+		return f.ErrorAt(file, "", fmt.Sprintf("may have %d values; the limit is %d", values, maxValues), "split the file")
 	}
-	for i, r := range s.Text {
+	for i, r := range f.Text {
 		if r == '\n' || ' ' <= r && r <= '~' { // most are
 			continue
 		}
-		if problem := unreadable(s.Text[i:], r); problem != "" {
-			return s.ErrorAt(s.posAt(i), "", problem, "a document is UTF-8 text")
+		if problem := unreadable(f.Text[i:], r); problem != "" {
+			return f.ErrorAt(f.posAt(i), "", problem, "a document is UTF-8 text")
 		}
 	}
 	return nil
@@ -104,29 +104,29 @@ func unreadable(text string, r rune) string {
 }
 
 // syntaxError converts an error of the parser.
-func (s *FileText) syntaxError(err error) *Error {
+func (f *FileText) syntaxError(err error) *Error {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		return s.ErrorAt(Pos{File: s.Path}, "kind", "is not YAML: "+err.Error(), "")
+		return f.ErrorAt(Pos{File: f.Path}, "kind", "is not YAML: "+err.Error(), "")
 	}
-	at := Pos{s.Path, e.Mark.Line, e.Mark.Column}
-	begin := Pos{s.Path, e.ContextMark.Line, e.ContextMark.Column}
+	at := Pos{f.Path, e.Mark.Line, e.Mark.Column}
+	begin := Pos{f.Path, e.ContextMark.Line, e.ContextMark.Column}
 	message := "is not YAML: " + e.Message
 	if e.ContextMsg != "" {
 		message += " " + e.ContextMsg
 	}
 	switch {
 	case begin.Line == 0 || begin.Line == at.Line:
-	case s.excerpt(at) == "": // the end of the file has no excerpt; show where the open construct begins
+	case f.excerpt(at) == "": // the end of the file has no excerpt; show where the open construct begins
 		at = begin
 	default:
 		message += fmt.Sprintf(" that begins at line %d", begin.Line)
 	}
 	hint := ""
-	if at.Line > 0 && strings.Contains(s.LineText(at.Line), "${") {
+	if at.Line > 0 && strings.Contains(f.LineText(at.Line), "${") {
 		hint = `within { } and [ ] write "${NAME}" with quotes`
 	}
-	return s.ErrorAt(at, s.keyAt(at.Line), message, hint)
+	return f.ErrorAt(at, f.keyAt(at.Line), message, hint)
 }
 
 var rootKey = textutil.LazyPattern(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
@@ -134,9 +134,9 @@ var rootKey = textutil.LazyPattern(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
 // keyAt returns the top-level field that a line belongs to. The text is not valid
 // YAML, so this is a guess. Without such a field it returns kind, which documents
 // begin with.
-func (s *FileText) keyAt(n int) string {
-	for ; n > 0 && !strings.HasPrefix(s.LineText(n), "---"); n-- {
-		if key := rootKey().FindStringSubmatch(s.LineText(n)); key != nil {
+func (f *FileText) keyAt(n int) string {
+	for ; n > 0 && !strings.HasPrefix(f.LineText(n), "---"); n-- {
+		if key := rootKey().FindStringSubmatch(f.LineText(n)); key != nil {
 			return key[1]
 		}
 	}

@@ -16,26 +16,26 @@ type DocumentText struct {
 
 // SplitDocuments returns the documents of a file as text. It returns false for a
 // file whose documents depend on each other, because of directives or "...".
-func (s *FileText) SplitDocuments() (list []DocumentText, ok bool) {
-	if s.checkText() != nil {
+func (f *FileText) SplitDocuments() (list []DocumentText, ok bool) {
+	if f.checkText() != nil {
 		return nil, false
 	}
 	begin, line := 0, 1
 	add := func(end, next int) {
-		if text := s.Text[begin:end]; strings.TrimSpace(text) != "" {
+		if text := f.Text[begin:end]; strings.TrimSpace(text) != "" {
 			list = append(list, DocumentText{line, text, sha256.Sum256([]byte(text))})
 		}
 		begin, line = end, next
 	}
-	for i, start := range s.LineStarts() {
+	for i, start := range f.LineStarts() {
 		switch {
-		case strings.HasPrefix(s.Text[start:], "%") || strings.HasPrefix(s.Text[start:], "..."):
+		case strings.HasPrefix(f.Text[start:], "%") || strings.HasPrefix(f.Text[start:], "..."):
 			return nil, false
-		case start > 0 && isMarker(s.LineText(i+1)):
+		case start > 0 && isMarker(f.LineText(i+1)):
 			add(start, i+1)
 		}
 	}
-	add(len(s.Text), 0)
+	add(len(f.Text), 0)
 	return list, true
 }
 
@@ -47,8 +47,8 @@ func isMarker(line string) bool {
 
 // ParseDocument parses the document. It returns nil for an empty one. Positions are
 // those in the file: the text is padded with empty lines.
-func (p DocumentText) ParseDocument() (*yaml.Node, error) {
-	text := strings.Repeat("\n", p.Line-1) + p.Text
+func (d DocumentText) ParseDocument() (*yaml.Node, error) {
+	text := strings.Repeat("\n", d.Line-1) + d.Text
 	loader, err := yaml.NewLoader(strings.NewReader(text), limits())
 	if err != nil {
 		return nil, err

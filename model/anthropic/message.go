@@ -44,149 +44,149 @@ const (
 )
 
 // DecodeDocument implements provider.Decoder.
-func (s *message) DecodeDocument(doc gjson.Result) (err error) {
+func (m *message) DecodeDocument(doc gjson.Result) (err error) {
 	if doc.Get("type").Str == "error" {
-		return s.errorFrom(doc)
+		return m.errorFrom(doc)
 	}
 	blocks := 0
 	doc.Get("content").ForEach(func(_, content gjson.Result) bool {
-		s.startBlock(strconv.Itoa(blocks), content)
+		m.startBlock(strconv.Itoa(blocks), content)
 		blocks++
-		err = s.check()
+		err = m.check()
 		return err == nil
 	})
 	if err != nil {
 		return err
 	}
-	s.setStop(doc)
-	s.usage.update(doc.Get("usage"))
-	return s.check()
+	m.setStop(doc)
+	m.usage.update(doc.Get("usage"))
+	return m.check()
 }
 
 // DecodeEvent implements provider.Decoder.
-func (s *message) DecodeEvent(doc gjson.Result) error {
+func (m *message) DecodeEvent(doc gjson.Result) error {
 	switch doc.Get("type").Str {
 	case "message_start":
-		s.usage.update(doc.Get("message.usage"))
+		m.usage.update(doc.Get("message.usage"))
 	case "content_block_start":
-		s.startBlock(doc.Get("index").Raw, doc.Get("content_block"))
+		m.startBlock(doc.Get("index").Raw, doc.Get("content_block"))
 	case "content_block_delta":
-		s.extendBlock(doc.Get("index").Raw, doc.Get("delta"))
+		m.extendBlock(doc.Get("index").Raw, doc.Get("delta"))
 	case "message_delta":
-		s.setStop(doc.Get("delta"))
-		s.usage.update(doc.Get("usage"))
+		m.setStop(doc.Get("delta"))
+		m.usage.update(doc.Get("usage"))
 	case "message_stop":
-		s.Ended = true
+		m.Ended = true
 	case "error":
-		return s.errorFrom(doc)
+		return m.errorFrom(doc)
 	}
-	return s.check()
+	return m.check()
 }
 
 // check returns an error if the answer exceeds its limits.
-func (s *message) check() error {
-	if len(s.blocks) > maxBlocks || s.size > maxThinking {
-		return s.PermanentError(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are allowed",
-			len(s.blocks), s.size, maxBlocks, maxThinking)
+func (m *message) check() error {
+	if len(m.blocks) > maxBlocks || m.size > maxThinking {
+		return m.PermanentError(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are allowed",
+			len(m.blocks), m.size, maxBlocks, maxThinking)
 	}
-	return s.Draft.Check()
+	return m.Draft.Check()
 }
 
 // startBlock adds a block, which may be complete already.
-func (s *message) startBlock(index string, start gjson.Result) {
-	b := &block{index: index, key: strconv.Itoa(len(s.blocks)), start: start, piece: piece{kind: start.Get("type").Str}}
-	s.blocks = append(s.blocks, b)
+func (m *message) startBlock(index string, start gjson.Result) {
+	b := &block{index: index, key: strconv.Itoa(len(m.blocks)), start: start, piece: piece{kind: start.Get("type").Str}}
+	m.blocks = append(m.blocks, b)
 	switch b.kind {
 	case textKind:
-		s.addText(b, start.Get("text").Str)
+		m.addText(b, start.Get("text").Str)
 	case callKind:
 		name := start.Get("name").Str
-		s.Draft.AppendCall(b.key, start.Get("id").Str, name, "")
-		s.EmitDelta(model.AnswerDelta{Tool: name})
+		m.Draft.AppendCall(b.key, start.Get("id").Str, name, "")
+		m.EmitDelta(model.AnswerDelta{Tool: name})
 	case thinkingKind:
-		s.addThinking(&b.thinking, start.Get("thinking").Str)
-		s.addThinking(&b.signature, start.Get("signature").Str)
+		m.addThinking(&b.thinking, start.Get("thinking").Str)
+		m.addThinking(&b.signature, start.Get("signature").Str)
 	case redactedKind:
-		s.size += len(start.Raw)
+		m.size += len(start.Raw)
 	}
 }
 
 // extendBlock adds a delta to a block.
-func (s *message) extendBlock(index string, delta gjson.Result) {
-	b := s.blockAt(index)
+func (m *message) extendBlock(index string, delta gjson.Result) {
+	b := m.blockAt(index)
 	if b == nil {
 		return
 	}
 	switch kind := delta.Get("type").Str; {
 	case kind == "text_delta" && b.kind == textKind:
-		s.addText(b, delta.Get("text").Str)
+		m.addText(b, delta.Get("text").Str)
 	case kind == "input_json_delta" && b.kind == callKind:
 		args := delta.Get("partial_json").Str
 		b.args += len(args)
-		s.Draft.AppendCall(b.key, "", "", args)
-		s.EmitDelta(model.AnswerDelta{Args: args})
+		m.Draft.AppendCall(b.key, "", "", args)
+		m.EmitDelta(model.AnswerDelta{Args: args})
 	case kind == "thinking_delta" && b.kind == thinkingKind:
-		s.addThinking(&b.thinking, delta.Get("thinking").Str)
+		m.addThinking(&b.thinking, delta.Get("thinking").Str)
 	case kind == "signature_delta" && b.kind == thinkingKind:
-		s.addThinking(&b.signature, delta.Get("signature").Str)
+		m.addThinking(&b.signature, delta.Get("signature").Str)
 	}
 }
 
 // blockAt returns the latest block with an index, or nil. Some servers use an index
 // twice.
-func (s *message) blockAt(index string) *block {
-	for i := len(s.blocks) - 1; i >= 0; i-- {
-		if s.blocks[i].index == index {
-			return s.blocks[i]
+func (m *message) blockAt(index string) *block {
+	for i := len(m.blocks) - 1; i >= 0; i-- {
+		if m.blocks[i].index == index {
+			return m.blocks[i]
 		}
 	}
 	return nil
 }
 
-func (s *message) addText(b *block, text string) {
+func (m *message) addText(b *block, text string) {
 	b.size += len(text)
-	s.Draft.AppendText(text)
-	s.EmitDelta(model.AnswerDelta{Text: text})
+	m.Draft.AppendText(text)
+	m.EmitDelta(model.AnswerDelta{Text: text})
 }
 
-func (s *message) addThinking(to *[]byte, text string) {
-	s.size += len(text)
+func (m *message) addThinking(to *[]byte, text string) {
+	m.size += len(text)
 	*to = append(*to, text...)
 }
 
 // setStop records why the answer ends.
-func (s *message) setStop(delta gjson.Result) {
+func (m *message) setStop(delta gjson.Result) {
 	if stop := delta.Get("stop_reason").Str; stop != "" {
-		s.stop = stop
+		m.stop = stop
 	}
 	if reason := delta.Get("stop_details.explanation").Str; reason != "" {
-		s.reason = reason
+		m.reason = reason
 	}
 }
 
 // FinalAnswer implements provider.Decoder.
-func (s *message) FinalAnswer() (*model.Answer, error) {
-	if !s.Ended {
-		return nil, s.TruncatedError()
+func (m *message) FinalAnswer() (*model.Answer, error) {
+	if !m.Ended {
+		return nil, m.TruncatedError()
 	}
-	s.Draft.Usage = s.usage.sum()
-	switch s.stop {
+	m.Draft.Usage = m.usage.sum()
+	switch m.stop {
 	case "refusal":
-		s.Refusal(model.Refusal, "", s.reason)
+		m.Refusal(model.Refusal, "", m.reason)
 	case "max_tokens", "model_context_window_exceeded":
-		s.Draft.Stop = model.Length
+		m.Draft.Stop = model.Length
 	default:
-		s.Draft.Reasoning = s.reasoning()
+		m.Draft.Reasoning = m.reasoning()
 	}
-	s.addInitialArgs()
-	if err := s.check(); err != nil {
+	m.addInitialArgs()
+	if err := m.check(); err != nil {
 		return nil, err
 	}
-	a := s.ResponseReader.Answer()
+	a := m.ResponseReader.Answer()
 	switch {
-	case s.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:
-		return nil, s.PermanentError(errcode.ContextExceeded, "has no context left for an answer")
-	case s.stop == "pause_turn" && a.Finish == model.FinishEnd && a.Text != "":
+	case m.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:
+		return nil, m.PermanentError(errcode.ContextExceeded, "has no context left for an answer")
+	case m.stop == "pause_turn" && a.Finish == model.FinishEnd && a.Text != "":
 		a.Finish = model.FinishContinue // the model paused and continues when asked again
 	}
 	return a, nil
@@ -195,19 +195,19 @@ func (s *message) FinalAnswer() (*model.Answer, error) {
 // addInitialArgs adds the arguments of calls that came with the start of their block.
 // Those of the last call of a truncated answer are left out: a part of them may
 // look complete.
-func (s *message) addInitialArgs() {
-	for i, b := range s.blocks {
-		truncated := s.Draft.Stop != "" && i == len(s.blocks)-1
+func (m *message) addInitialArgs() {
+	for i, b := range m.blocks {
+		truncated := m.Draft.Stop != "" && i == len(m.blocks)-1
 		if input := b.start.Get("input"); b.kind == callKind && b.args == 0 && input.Exists() && !truncated {
-			s.Draft.AppendCall(b.key, "", "", input.Raw)
+			m.Draft.AppendCall(b.key, "", "", input.Raw)
 		}
 	}
 }
 
 // reasoning returns the thinking of the answer as Answer.Reasoning records it.
-func (s *message) reasoning() []byte {
+func (m *message) reasoning() []byte {
 	var pieces []piece
-	for _, b := range s.blocks {
+	for _, b := range m.blocks {
 		switch b.kind {
 		case thinkingKind:
 			b.raw = string(b.rawThinking())
@@ -219,7 +219,7 @@ func (s *message) reasoning() []byte {
 		}
 		pieces = append(pieces, b.piece)
 	}
-	return encodeReasoning(s.client.config.Model, pieces)
+	return encodeReasoning(m.client.config.Model, pieces)
 }
 
 // rawThinking returns a thinking block as the provider wants it back.
@@ -248,8 +248,8 @@ func (u usage) sum() model.TokenUsage {
 }
 
 // errorFrom returns the model.Error for an error object with HTTP status 200.
-func (s *message) errorFrom(doc gjson.Result) error {
-	return s.ErrorFrom(status(doc.Get("error.type").Str), 0, doc)
+func (m *message) errorFrom(doc gjson.Result) error {
+	return m.ErrorFrom(status(doc.Get("error.type").Str), 0, doc)
 }
 
 // status returns the HTTP status that belongs to a type of error.

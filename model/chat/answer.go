@@ -34,32 +34,32 @@ const (
 )
 
 // AppendText adds to the text of the answer.
-func (d *AnswerBuilder) AppendText(text string) {
-	if d.hasRoom(len(text)) {
-		d.text.WriteString(text)
+func (b *AnswerBuilder) AppendText(text string) {
+	if b.hasRoom(len(text)) {
+		b.text.WriteString(text)
 	}
 }
 
 // HasText reports whether the answer has text.
-func (d *AnswerBuilder) HasText() bool { return d.text.Len() > 0 }
+func (b *AnswerBuilder) HasText() bool { return b.text.Len() > 0 }
 
 // hasRoom reports whether more bytes fit into the answer. Callers drop what does
 // not fit, so that the answer stays bounded between two calls of Check.
-func (d *AnswerBuilder) hasRoom(more int) bool {
-	d.overflow = d.overflow || d.text.Len()+d.args+len(d.Reasoning)+more > maxAnswerBytes
-	return !d.overflow
+func (b *AnswerBuilder) hasRoom(more int) bool {
+	b.overflow = b.overflow || b.text.Len()+b.args+len(b.Reasoning)+more > maxAnswerBytes
+	return !b.overflow
 }
 
 // AppendCall adds args to the call with this key, which it starts if there is none. Keys
 // distinguish the calls of one answer. An id or name that is not empty replaces
 // the known one.
-func (d *AnswerBuilder) AppendCall(key, id, name, args string) {
+func (b *AnswerBuilder) AppendCall(key, id, name, args string) {
 	more := len(id) + len(name) + len(args)
-	c := d.callFor(key)
-	if c == nil || !d.hasRoom(more) {
+	c := b.callFor(key)
+	if c == nil || !b.hasRoom(more) {
 		return
 	}
-	d.args += more
+	b.args += more
 	if id != "" { // cloned, since id may share memory with a large event
 		c.id = strings.Clone(id)
 	}
@@ -71,23 +71,23 @@ func (d *AnswerBuilder) AppendCall(key, id, name, args string) {
 
 // callFor returns the call with this key, a new one if there is none. It returns
 // nil if there are too many calls.
-func (d *AnswerBuilder) callFor(key string) *draftCall {
-	for i := len(d.calls) - 1; i >= 0; i-- {
-		if d.calls[i].key == key {
-			return d.calls[i]
+func (b *AnswerBuilder) callFor(key string) *draftCall {
+	for i := len(b.calls) - 1; i >= 0; i-- {
+		if b.calls[i].key == key {
+			return b.calls[i]
 		}
 	}
-	if len(d.calls) == maxCalls {
-		d.overflow = true
+	if len(b.calls) == maxCalls {
+		b.overflow = true
 		return nil
 	}
-	d.calls = append(d.calls, &draftCall{key: key})
-	return d.calls[len(d.calls)-1]
+	b.calls = append(b.calls, &draftCall{key: key})
+	return b.calls[len(b.calls)-1]
 }
 
 // Check returns a permanent model.Error if the answer exceeds its limits.
-func (d *AnswerBuilder) Check() error {
-	if d.hasRoom(0) {
+func (b *AnswerBuilder) Check() error {
+	if b.hasRoom(0) {
 		return nil
 	}
 	return model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes", maxCalls, maxAnswerBytes)
@@ -97,20 +97,20 @@ func (d *AnswerBuilder) Check() error {
 // tool names back to the original ones. items is the conversation that was
 // answered. A refused answer has no calls. Thinking at the beginning of the text is
 // reasoning; see splitThinking.
-func (d *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []model.Item) *model.Answer {
-	thinking, text := splitThinking(CleanText(d.text.String()))
-	a := &model.Answer{Text: text, Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.CountMessages(items), Reasoning: d.Reasoning}
+func (b *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []model.Item) *model.Answer {
+	thinking, text := splitThinking(CleanText(b.text.String()))
+	a := &model.Answer{Text: text, Finish: model.FinishEnd, Stop: b.Stop, Usage: b.Usage, MessagesRead: model.CountMessages(items), Reasoning: b.Reasoning}
 	if len(a.Reasoning) == 0 {
 		a.Reasoning = textThinking(thinking)
 	}
 	if a.Reasoning != nil {
 		a.Provider = provider
 	}
-	if d.Stop.Refused() {
+	if b.Stop.Refused() {
 		return a
 	}
-	for i, c := range d.calls {
-		a.Calls = append(a.Calls, model.Call{Provider: CleanText(c.id), Name: CleanText(tools.OriginalName(c.name)), Args: arguments(CleanText(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
+	for i, c := range b.calls {
+		a.Calls = append(a.Calls, model.Call{Provider: CleanText(c.id), Name: CleanText(tools.OriginalName(c.name)), Args: arguments(CleanText(c.args.String()), b.Stop != "" && i == len(b.calls)-1)})
 	}
 	if len(a.Calls) > 0 {
 		a.Finish = model.FinishToolCalls

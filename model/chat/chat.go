@@ -6,7 +6,7 @@
 //	tools := cache.EncodeTools(request.ToolJSON)
 //	answer := builder.BuildAnswer("openai", tools, request.Items)
 //
-// Clients of providers encode the result of BuildTurns, never model.Items, so that the conversation is
+// Clients of providers encode the result of BuildTurns, never model.Request.Items, so that the conversation is
 // defined in one place. Payloads, results and names come from outside and are
 // passed on as data.
 package chat

@@ -46,27 +46,27 @@ func newImageSet(r model.Request, items []model.Item) *imageSet {
 // addMessage adds the images in the field "images" of a message: references to
 // artifacts, or objects {mediaType, data} with base64 data. Images that cannot be
 // shown are left out; the model still sees their names in the payload.
-func (a *imageSet) addMessage(m *model.Message) {
+func (s *imageSet) addMessage(m *model.Message) {
 	list, tries := gjson.GetBytes(m.Payload, "images"), 0
-	if !list.IsArray() || a.full() {
+	if !list.IsArray() || s.full() {
 		return
 	}
 	list.ForEach(func(_, entry gjson.Result) bool {
-		if image, err := a.image(entry); err == nil {
-			a.add(m, image)
+		if image, err := s.image(entry); err == nil {
+			s.add(m, image)
 		}
 		tries++
-		return tries < maxImages && !a.full()
+		return tries < maxImages && !s.full()
 	})
 }
 
 // full reports whether no image can be added.
-func (a *imageSet) full() bool { return a.hidden || a.count == maxImages || a.bytes >= maxImageBytes }
+func (s *imageSet) full() bool { return s.hidden || s.count == maxImages || s.bytes >= maxImageBytes }
 
 // image returns the image of an entry in "images".
-func (a *imageSet) image(entry gjson.Result) (image model.Image, err error) {
+func (s *imageSet) image(entry gjson.Result) (image model.Image, err error) {
 	if entry.Type == gjson.String {
-		return a.stored(entry.Str)
+		return s.stored(entry.Str)
 	}
 	image.MediaType = entry.Get("mediaType").Str
 	image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
@@ -74,64 +74,64 @@ func (a *imageSet) image(entry gjson.Result) (image model.Image, err error) {
 }
 
 // stored returns the image that is stored as an artifact.
-func (a *imageSet) stored(ref string) (image model.Image, err error) {
-	if known, ok := a.loaded[ref]; ok {
+func (s *imageSet) stored(ref string) (image model.Image, err error) {
+	if known, ok := s.loaded[ref]; ok {
 		return known, nil
 	}
-	if a.load == nil || len(a.loaded) >= maxImages {
+	if s.load == nil || len(s.loaded) >= maxImages {
 		return image, errcode.New(errcode.ArtifactNotFound, "no more artifacts can be shown")
 	}
-	image, err = a.load(ref)
-	a.loaded[ref] = image
+	image, err = s.load(ref)
+	s.loaded[ref] = image
 	return image, err
 }
 
 // add adds an image of a message or result and reports whether it fits.
-func (a *imageSet) add(from any, i model.Image) bool {
-	if a.full() || !isSupported(i) || a.bytes+len(i.Data) > maxImageBytes {
+func (s *imageSet) add(from any, i model.Image) bool {
+	if s.full() || !isSupported(i) || s.bytes+len(i.Data) > maxImageBytes {
 		return false
 	}
-	a.byItem[from] = append(a.byItem[from], i)
-	a.count, a.bytes = a.count+1, a.bytes+len(i.Data)
+	s.byItem[from] = append(s.byItem[from], i)
+	s.count, s.bytes = s.count+1, s.bytes+len(i.Data)
 	return true
 }
 
 // addResult adds the images of a result: those that its contents name as artifacts, or the
 // one that it holds as get_artifact and read_file return it.
-func (a *imageSet) addResult(r *model.CallResult) {
+func (s *imageSet) addResult(r *model.CallResult) {
 	for _, ref := range picturesInResult(r.Content) {
-		if a.full() {
+		if s.full() {
 			return
 		}
-		if image, err := a.stored(ref); err == nil {
-			a.add(r, image)
+		if image, err := s.stored(ref); err == nil {
+			s.add(r, image)
 		}
 	}
 	if bytes.Contains(r.Content, []byte("base64")) {
-		a.addEncoded(r)
+		s.addEncoded(r)
 	}
 }
 
 // addEncoded adds the image that a result holds as base64 content with the media type of an
 // image.
-func (a *imageSet) addEncoded(r *model.CallResult) {
+func (s *imageSet) addEncoded(r *model.CallResult) {
 	image, before, after, ok := imageInResult(r.Content)
 	if !ok {
 		return
 	}
 	note := `"(an image that is no longer shown)"`
 	switch {
-	case a.hidden:
+	case s.hidden:
 		note = `"(an image, which this model does not see)"`
-	case a.add(r, image):
+	case s.add(r, image):
 		note = `"(shown as an image)"`
 	}
-	a.texts[r] = before + note + after
+	s.texts[r] = before + note + after
 }
 
 // resultText returns a result as the model sees it, without the bytes of its image.
-func (a *imageSet) resultText(r *model.CallResult) string {
-	if text, ok := a.texts[r]; ok {
+func (s *imageSet) resultText(r *model.CallResult) string {
+	if text, ok := s.texts[r]; ok {
 		return text
 	}
 	return string(r.Content)

@@ -97,25 +97,25 @@ const maxLists = 256
 
 // EncodeTools returns the tools in wire, which tool.MarshalTools wrote, or nil if there are
 // none. A list is identified by its memory: wire must never change.
-func (b *ToolCache) EncodeTools(wire []byte) *ToolList {
+func (c *ToolCache) EncodeTools(wire []byte) *ToolList {
 	if len(wire) <= len("[]") {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	key := &wire[0]
-	if t, ok := b.lists[key]; ok {
+	if t, ok := c.lists[key]; ok {
 		return t
 	}
-	if b.lists == nil || len(b.lists) >= maxLists {
-		b.lists = map[*byte]*ToolList{}
+	if c.lists == nil || len(c.lists) >= maxLists {
+		c.lists = map[*byte]*ToolList{}
 	}
-	t := b.convert(wire)
-	b.lists[key] = t
+	t := c.convert(wire)
+	c.lists[key] = t
 	return t
 }
 
-func (b *ToolCache) convert(wire []byte) *ToolList {
+func (c *ToolCache) convert(wire []byte) *ToolList {
 	t := &ToolList{original: map[string]string{}}
 	var out bytes.Buffer
 	gjson.ParseBytes(wire).ForEach(func(_, entry gjson.Result) bool {
@@ -126,7 +126,7 @@ func (b *ToolCache) convert(wire []byte) *ToolList {
 			t.original[offered] = name
 		}
 		writeSeparator(&out)
-		out.Write(b.encoded(offered, f))
+		out.Write(c.encoded(offered, f))
 		return true
 	})
 	if out.Len() == 0 {
@@ -134,16 +134,16 @@ func (b *ToolCache) convert(wire []byte) *ToolList {
 	}
 	out.WriteByte(']')
 	t.JSON = out.Bytes()
-	if b.Encode == nil && len(t.original) == 0 {
+	if c.Encode == nil && len(t.original) == 0 {
 		t.JSON = wire
 	}
 	return t
 }
 
-func (b *ToolCache) encoded(offered string, f gjson.Result) []byte {
+func (c *ToolCache) encoded(offered string, f gjson.Result) []byte {
 	description, parameters := f.Get("description").Str, []byte(f.Get("parameters").Raw)
-	if b.Encode != nil {
-		return b.Encode(offered, description, parameters)
+	if c.Encode != nil {
+		return c.Encode(offered, description, parameters)
 	}
 	doc := AppendString([]byte(`{"type":"function","function":{"name":`), offered)
 	doc = AppendString(append(doc, `,"description":`...), description)

@@ -39,87 +39,87 @@ func (c *client) encode(turns []chat.Turn) []byte {
 
 // assistant writes an Assistant turn, with its signatures if the same model produced
 // them.
-func (t *encoder) assistant(turn chat.Turn) {
+func (e *encoder) assistant(turn chat.Turn) {
 	first := true
-	for b := range turn.Blocks(chat.RecordedParts(turn, providerID, t.config.Model)) {
+	for b := range turn.Blocks(chat.RecordedParts(turn, providerID, e.config.Model)) {
 		switch b.Kind {
 		case chat.TextPart:
-			t.signedText(b.Text, b.Sign)
+			e.signedText(b.Text, b.Sign)
 		case chat.CallPart:
-			t.call(b.Call, b.Sign, first)
+			e.call(b.Call, b.Sign, first)
 			first = false
 		case chat.RawPart:
-			t.begin("model")
-			t.doc = append(t.doc, b.Raw...)
+			e.begin("model")
+			e.doc = append(e.doc, b.Raw...)
 		}
 	}
 }
 
 // begin starts a part in a content of role, which it opens if necessary.
-func (t *encoder) begin(role string) {
-	switch t.role {
+func (e *encoder) begin(role string) {
+	switch e.role {
 	case role:
-		t.doc = append(t.doc, ',')
+		e.doc = append(e.doc, ',')
 		return
 	case "":
 	default:
-		t.doc = append(t.doc, `]},`...)
+		e.doc = append(e.doc, `]},`...)
 	}
-	t.role = role
-	t.doc = append(t.doc, `{"role":"`+role+`","parts":[`...)
+	e.role = role
+	e.doc = append(e.doc, `{"role":"`+role+`","parts":[`...)
 }
 
 // text adds a text part. The provider rejects an empty one.
-func (t *encoder) text(role, text string) {
+func (e *encoder) text(role, text string) {
 	if text == "" {
 		return
 	}
-	t.begin(role)
-	t.doc = appendText(t.doc, text)
+	e.begin(role)
+	e.doc = appendText(e.doc, text)
 }
 
 // signedText adds a text part of the model. With a signature it may be empty.
-func (t *encoder) signedText(text, signature string) {
+func (e *encoder) signedText(text, signature string) {
 	if signature == "" {
-		t.text("model", text)
+		e.text("model", text)
 		return
 	}
-	t.begin("model")
-	t.doc = sign(appendText(t.doc, text), signature)
+	e.begin("model")
+	e.doc = sign(appendText(e.doc, text), signature)
 }
 
-func (t *encoder) call(c chat.Call, signature string, first bool) {
-	t.begin("model")
-	t.doc = append(t.doc, `{"functionCall":{`...)
-	t.name(c.ID, c.Name)
-	t.doc = append(append(t.doc, `,"args":`...), c.Args...)
-	t.doc = append(t.doc, `}}`...)
-	if signature == "" && first && requiresSignature(t.config.Model) {
+func (e *encoder) call(c chat.Call, signature string, first bool) {
+	e.begin("model")
+	e.doc = append(e.doc, `{"functionCall":{`...)
+	e.name(c.ID, c.Name)
+	e.doc = append(append(e.doc, `,"args":`...), c.Args...)
+	e.doc = append(e.doc, `}}`...)
+	if signature == "" && first && requiresSignature(e.config.Model) {
 		signature = skipSignature
 	}
-	t.doc = sign(t.doc, signature)
+	e.doc = sign(e.doc, signature)
 }
 
-func (t *encoder) results(results []chat.Result) {
+func (e *encoder) results(results []chat.Result) {
 	for _, r := range results {
-		t.begin("user")
-		t.doc = append(t.doc, `{"functionResponse":{`...)
-		t.name(r.ID, r.Name)
-		t.doc = append(append(t.doc, `,"response":`...), response(r)...)
-		t.doc = append(t.doc, `}}`...)
+		e.begin("user")
+		e.doc = append(e.doc, `{"functionResponse":{`...)
+		e.name(r.ID, r.Name)
+		e.doc = append(append(e.doc, `,"response":`...), response(r)...)
+		e.doc = append(e.doc, `}}`...)
 	}
 	for _, r := range results {
-		t.images(r.Images)
+		e.images(r.Images)
 	}
 }
 
 // name adds the id and the name of a call. Vertex AI rejects ids: it finds the call of a
 // result by name and order.
-func (t *encoder) name(id, name string) {
-	if !t.vertex {
-		t.doc = append(chat.AppendString(append(t.doc, `"id":`...), id), ',')
+func (e *encoder) name(id, name string) {
+	if !e.vertex {
+		e.doc = append(chat.AppendString(append(e.doc, `"id":`...), id), ',')
 	}
-	t.doc = chat.AppendString(append(t.doc, `"name":`...), name)
+	e.doc = chat.AppendString(append(e.doc, `"name":`...), name)
 }
 
 // response returns a result as an object, which the provider requires.
@@ -136,16 +136,16 @@ func response(r chat.Result) []byte {
 	return append(doc, '}')
 }
 
-func (t *encoder) images(images []model.Image) {
+func (e *encoder) images(images []model.Image) {
 	for _, i := range images {
-		t.begin("user")
+		e.begin("user")
 		if i.MediaType == "image/gif" { // the only type of package chat that the API does not accept
-			t.doc = appendText(t.doc, "(a picture of type image/gif, which this model cannot see)")
+			e.doc = appendText(e.doc, "(a picture of type image/gif, which this model cannot see)")
 			continue
 		}
-		t.doc = chat.AppendString(append(t.doc, `{"inlineData":{"mimeType":`...), i.MediaType)
-		t.doc = base64.StdEncoding.AppendEncode(append(t.doc, `,"data":"`...), i.Data)
-		t.doc = append(t.doc, `"}}`...)
+		e.doc = chat.AppendString(append(e.doc, `{"inlineData":{"mimeType":`...), i.MediaType)
+		e.doc = base64.StdEncoding.AppendEncode(append(e.doc, `,"data":"`...), i.Data)
+		e.doc = append(e.doc, `"}}`...)
 	}
 }
 

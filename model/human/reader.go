@@ -16,7 +16,7 @@ type lineReader struct {
 	in      *bufio.Scanner // used by the goroutine that reads
 	typed   chan inputLine // from that goroutine; buffered, so that it can exit
 	reading bool           // the goroutine runs, or its line is in typed
-	closed  error          // why there are no more lines
+	ended   error          // why there are no more lines; nil while there may be some
 }
 
 // inputLine is a line, or the error instead of it.
@@ -37,8 +37,8 @@ func (r *lineReader) next(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if r.closed != nil {
-		return "", r.closed
+	if r.ended != nil {
+		return "", r.ended
 	}
 	if !r.reading {
 		r.reading = true
@@ -64,11 +64,13 @@ func (r *lineReader) typedAhead() (string, bool) {
 	}
 }
 
+// receive returns what came from typed, after which another line may be read.
 func (r *lineReader) receive(line inputLine) (string, error) {
-	r.reading, r.closed = false, line.err
+	r.reading, r.ended = false, line.err
 	return line.text, line.err
 }
 
+// read reads one line and sends it, or the error, to typed. It runs in a goroutine of its own.
 func (r *lineReader) read() {
 	if r.in.Scan() {
 		r.typed <- inputLine{text: r.in.Text()}

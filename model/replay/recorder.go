@@ -56,10 +56,10 @@ type recordingModel struct {
 }
 
 // Generate implements model.Model.
-func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+func (m recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		var last *model.AnswerDelta
-		for delta, err := range w.Model.Generate(ctx, r) {
+		for delta, err := range m.Model.Generate(ctx, r) {
 			if err == nil && delta.Answer != nil { // held back, as an error may follow it
 				last = &delta
 				continue
@@ -71,27 +71,27 @@ func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2
 		if last == nil {
 			return
 		}
-		w.record(r, last.Answer)
+		m.record(r, last.Answer)
 		yield(*last, nil)
 	}
 }
 
 // record writes the line of an answer.
-func (w recordingModel) record(r model.Request, a *model.Answer) {
+func (m recordingModel) record(r model.Request, a *model.Answer) {
 	if a.Value != nil && !isEmbeddable(a.Value) {
 		return
 	}
-	hide := newRedactor(w.r.secrets)
+	hide := newRedactor(m.r.secrets)
 	q := newRequest(r, hide)
 	l := line{
-		Role: q.Role, Step: q.step, State: q.State, Note: q.Note, Compact: q.Compact, Key: q.key(), Window: w.Window(),
+		Role: q.Role, Step: q.step, State: q.State, Note: q.Note, Compact: q.Compact, Key: q.key(), Window: m.Window(),
 		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.RedactText(s), true) }),
 		Provider: hide.RedactText(chat.CleanText(a.Provider)),
 	}
 	if len(a.Reasoning) > 0 { // belongs to the provider: only secrets are replaced
 		l.Reason = rewrite(embeddable(a.Reasoning), hide, hide.RedactText)
 	}
-	w.r.write(r.Self.ID, q, l, hide)
+	m.r.write(r.Self.ID, q, l, hide)
 }
 
 // newRedactor returns the redactor of the secrets there are now.

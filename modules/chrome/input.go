@@ -39,8 +39,8 @@ type elementState struct {
 }
 
 // actionable reports whether the action is possible now.
-func (f elementState) actionable(e element) bool {
-	return f.Count > e.Index && f.Covered == "" && f.Wrong == ""
+func (s elementState) actionable(e element) bool {
+	return s.Count > e.Index && s.Covered == "" && s.Wrong == ""
 }
 
 // locate waits until an element exists and the action is possible.
@@ -107,9 +107,9 @@ func (h *handlers) click(ctx context.Context, s *leasedBrowser, in clickIn) (act
 
 // performAction locates an element, calls do on it, waits until the page is idle and returns
 // what the tab shows then.
-func (s *leasedBrowser) performAction(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, elementState) error) (actionOut, error) {
+func (b *leasedBrowser) performAction(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, elementState) error) (actionOut, error) {
 	limit := milliseconds(timeoutMs, actionTimeout)
-	return withTab(ctx, s, id, limit+milliseconds(waitMs, 0)+20*time.Second, func(ctx context.Context, t *tab) (actionOut, error) {
+	return withTab(ctx, b, id, limit+milliseconds(waitMs, 0)+20*time.Second, func(ctx context.Context, t *tab) (actionOut, error) {
 		search, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 		f, err := t.locate(search, e)

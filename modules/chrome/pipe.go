@@ -25,27 +25,27 @@ func newMessageReader(r io.ReadCloser) *messageReader {
 }
 
 // Close implements io.Closer.
-func (f *messageReader) Close() error { return f.source.Close() }
+func (r *messageReader) Close() error { return r.source.Close() }
 
 // Read implements io.Reader.
-func (f *messageReader) Read(p []byte) (int, error) {
-	for f.ready.Len() == 0 {
-		message, err := f.nextMessage()
+func (r *messageReader) Read(p []byte) (int, error) {
+	for r.ready.Len() == 0 {
+		message, err := r.nextMessage()
 		if err != nil {
 			return 0, err
 		}
-		f.ready.Reset(message)
+		r.ready.Reset(message)
 	}
-	return f.ready.Read(p)
+	return r.ready.Read(p)
 }
 
 // nextMessage returns the next message with its zero byte. In place of a reply that is too
 // long it returns an error reply, in place of an event nothing.
-func (f *messageReader) nextMessage() ([]byte, error) {
+func (r *messageReader) nextMessage() ([]byte, error) {
 	var message []byte
 	tooLong := false
 	for {
-		part, err := f.in.ReadSlice(0)
+		part, err := r.in.ReadSlice(0)
 		if !tooLong {
 			message = append(message, part...)
 		}

@@ -109,12 +109,12 @@ func launchInSandbox(executable string, s Settings, launcher *sandbox.Launcher) 
 	return &process{in: job.ReadCloser, out: job.WriteCloser, listener: job.Listener(), private: true, id: job.ID(), stderr: stderr, program: sandboxed{job}}, nil
 }
 
-func (j sandboxed) pause()                { j.Pause() }
-func (j sandboxed) resume()               { j.Resume() }
-func (j sandboxed) kill()                 { j.Kill() }
-func (j sandboxed) done() <-chan struct{} { return nil }
-func (j sandboxed) stop() error           { j.Close(); return nil }
-func (j sandboxed) outOfMemory() bool     { return j.OutOfMemory() }
+func (s sandboxed) pause()                { s.Pause() }
+func (s sandboxed) resume()               { s.Resume() }
+func (s sandboxed) kill()                 { s.Kill() }
+func (s sandboxed) done() <-chan struct{} { return nil }
+func (s sandboxed) stop() error           { s.Close(); return nil }
+func (s sandboxed) outOfMemory() bool     { return s.OutOfMemory() }
 
 // readable lists the directories that a browser in the sandbox reads in addition to those of the
 // system: its own, and the operator's settings for it.

@@ -90,7 +90,7 @@ func (s *state) forgetEnded(o *org.Org) {
 // them, whatever has changed since.
 //
 // Errors: RateLimited, InvalidArguments for a document that makes no task, and those of
-// runtime.StartTask.
+// runtime.Runtime.StartTask.
 func (e *Engine) start(ctx context.Context, by identity.Principal, r Rule, from org.TaskTrigger, key string, document payload.Document) (identity.TaskID, error) {
 	if id, known := e.config.Runtime.Org().TaskWithKey(by, key); known {
 		return id, nil

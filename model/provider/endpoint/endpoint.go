@@ -256,14 +256,14 @@ type contentScanner struct {
 }
 
 // hasContent reports whether p, the next part of the body, has content.
-func (l *contentScanner) hasContent(p []byte) (found bool) {
+func (s *contentScanner) hasContent(p []byte) (found bool) {
 	for len(p) > 0 {
-		if !l.inside {
-			l.ignored = p[0] == ':' || p[0] == '\r' || p[0] == '\n'
+		if !s.inside {
+			s.ignored = p[0] == ':' || p[0] == '\r' || p[0] == '\n'
 		}
-		found = found || !l.ignored
+		found = found || !s.ignored
 		end := bytes.IndexByte(p, '\n')
-		if l.inside = end < 0; l.inside {
+		if s.inside = end < 0; s.inside {
 			break
 		}
 		p = p[end+1:]
