@@ -239,7 +239,7 @@ func newTaskFollowCommand(c *common) *cobra.Command {
 		Use:   "follow TASK",
 		Short: "Show what a task does until it ends, and its result",
 		Long: `Show the events of a task on stderr, from its start until it ends, and print the result on
-stdout as run does. The task may have been started by somebody else. If the process that
+stdout as run does. The task may have been started by another user. If the process that
 works on it restarts, follow connects again.`,
 		Example: "  rolecall task follow last",
 		Args:    exactArgs(1, `one task, by id or as "last"`),

@@ -75,7 +75,7 @@ func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
 	return q, json.Unmarshal(spec.Input, &q.Input)
 }
 
-// printDetached prints the id of a task that nobody waits for, and on stderr how to follow
+// printDetached prints the id of a task that no command waits for, and on stderr how to follow
 // it. With --json it prints the task.
 func printDetached(c *common, task client.Task) error {
 	c.printFollowHints(string(task.ID))

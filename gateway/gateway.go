@@ -8,7 +8,7 @@
 // Config.Authenticate identifies the sender of each request. On the socket the
 // sender is the operator (auth.TrustLocalOwner); over TCP it is the holder of one
 // of the auth.TokenStore. The table in routes states the scopes that each route takes; a
-// route without scopes serves nobody. Callers see only what their role has; everything
+// route without scopes serves no request. Callers see only what their role has; everything
 // else is answered as if it did not exist. Over TCP, auth.HostCheck must wrap the
 // handler; it checks the Host and Origin headers.
 //

@@ -34,7 +34,7 @@ var errNoHook = errors.New("the request carries no secret of a trigger with this
 
 // fireTrigger starts the task of a trigger and answers when it is recorded. A request that was
 // sent before is answered with its task. The body is read before its sender is known, so
-// that nobody learns which triggers there are.
+// that no sender learns which triggers there are.
 func (a *api) fireTrigger(r *http.Request) (any, error) {
 	trackSender(r, false)
 	body, release, err := a.readHookBody(r)

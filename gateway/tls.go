@@ -68,7 +68,7 @@ type certificate struct {
 	interval          time.Duration // between two looks at the files
 	active            atomic.Pointer[tls.Certificate]
 
-	mu     sync.Mutex // guards what follows; nobody waits for it
+	mu     sync.Mutex // guards what follows; only TryLock takes it, so no request waits for it
 	lookAt time.Time  // the files are not looked at before
 	seen   []fs.FileInfo
 }

@@ -31,7 +31,7 @@ type DiffCounts struct {
 	Tasks   int `json:"tasks"`
 }
 
-// IsEmpty reports whether nobody is affected.
+// IsEmpty reports whether no role, agent, caller or task is affected.
 func (d *PermissionDiff) IsEmpty() bool { return d.Counts == DiffCounts{} }
 
 // AgentDiff is the effect of a change on one agent.

@@ -166,8 +166,8 @@ func (rt *Runtime) noRecipient(to identity.AgentID) error {
 	return cmp.Or(rt.checkReceives(a), error(errcode.New(errcode.UnknownRecipient, "send to %q: the agent is terminated", to).With("to", to)))
 }
 
-// checkReceives returns an error if the task of an agent ends or has ended, so that nobody
-// would read a message to it.
+// checkReceives returns an error if the task of an agent ends or has ended, so that no
+// agent would read a message to it.
 func (rt *Runtime) checkReceives(a org.Agent) error {
 	task, ok := rt.org.TaskByID(a.Task)
 	switch {

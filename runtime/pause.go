@@ -75,7 +75,7 @@ func (t *tracker) dropPaused(run *taskRun) {
 
 // RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
 // requests that were not answered, and read the mail that they have not read. Calls without
-// an outcome are handled as after a crash. The turns and requests are counted anew, and the models of the
+// an outcome are handled as after a crash. The turns and requests are counted from zero, and the models of the
 // task may use more than before by extra. by is the operator or the caller that started the
 // task. RetryTask waits until the agents have stopped, and returns when they are scheduled.
 //

@@ -21,7 +21,7 @@ import (
 //   - equal answers in a row, and cycles of up to maxCycle answers, within a turn;
 //   - equal messages to the same receiver, also across turns. Delayed ones do not count there.
 //
-// Messages that are sent count anew when the agent receives something new: that may be their
+// The count of messages that are sent starts at zero when the agent receives something new: that may be their
 // answer, which is no result of a call.
 
 // How often a language model may repeat itself: before it is told, and before its turn ends.

@@ -16,7 +16,7 @@ import (
 //  1. The agents below are stopped. Their open calls are cancelled, and have ended and are
 //     recorded before the next step.
 //  2. One commit records the answer, terminates the agents below, drops the messages that
-//     nobody has read, counts them, and ends the task.
+//     no agent has read, counts them, and ends the task.
 //
 // A process that ends before the commit leaves the task running. After the restart the
 // agents go on and the first agent is asked again.

@@ -66,7 +66,7 @@ type Config struct {
 	Workspaces        string // directory for the workspaces of agents and callers; "" means they have none
 	Data              string // data directory, which no task's workspace may contain; "" if there is none
 	Workspace         string // overrides the default workspace of OrgConfig.Workspaces; "" overrides nothing
-	WorkspaceReadOnly bool   // nobody writes to Workspace
+	WorkspaceReadOnly bool   // no agent and no caller writes to Workspace
 	Storage           StorageLimits
 	Limits            Limits
 	Budget            TaskBudget // default limit on the model usage of each task

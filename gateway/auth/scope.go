@@ -43,7 +43,7 @@ func ScopeOf(p identity.Principal) Scope {
 	return ScopeNone
 }
 
-// ScopeSet is a set of scopes. The zero ScopeSet is empty: a route with it serves nobody.
+// ScopeSet is a set of scopes. The zero ScopeSet is empty: a route with it serves no request.
 type ScopeSet uint8
 
 // ScopesOf returns the set of some scopes.

@@ -65,7 +65,7 @@ type Options struct {
 	Serve             bool                        // clients of the API may start tasks
 	ScriptsLater      bool                        // agent scripts are checked when an agent first runs one, not when they are declared
 	Workspace         string                      // the default workspace of callers, whatever the configuration says; "" is the configuration's
-	WorkspaceReadOnly bool                        // nobody writes to Workspace
+	WorkspaceReadOnly bool                        // no agent and no caller writes to Workspace
 	Files             []string                    // configuration files and folders that WatchConfig watches
 	Env               func(string) (string, bool) // looks up variables of the configuration; nil finds none
 

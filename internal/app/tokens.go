@@ -27,7 +27,7 @@ func gatewayTokens(cfg *config.Config) ([]auth.Token, error) {
 }
 
 // bindTokens binds the tokens of an installed configuration to the ids of the roles that
-// the configuration created. A token never gets the role that somebody else created under
+// the configuration created. A token never gets the role that an agent or a caller created under
 // the same name.
 func (a *App) bindTokens(ch *configChange) {
 	for i := range ch.tokens {

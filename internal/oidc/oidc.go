@@ -38,7 +38,7 @@ type Config struct {
 	Scopes   []string // the claim scope has to contain all of them
 
 	Introspection *Introspection // nil: only JWTs are accepted
-	SignIn        *SignInClient  // nil: nobody signs in with a browser
+	SignIn        *SignInClient  // nil: no user can sign in with a browser
 
 	Client *http.Client     // nil is one with a timeout of 10 s
 	Now    func() time.Time // nil is time.Now

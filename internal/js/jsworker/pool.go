@@ -1,7 +1,7 @@
 // Package jsworker runs JavaScript in worker processes, so that a script that blocks or crashes
 // the engine affects its own process only.
 //
-// A Pool runs scripts that nobody trusts, each in a virtual machine of its own. It starts workers on demand and keeps a few idle:
+// A Pool runs scripts that are not trusted, each in a virtual machine of its own. It starts workers on demand and keeps a few idle:
 //
 //	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(job) })
 //	value, err := pool.Run(ctx, jsworker.Request{Member: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})

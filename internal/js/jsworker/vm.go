@@ -60,7 +60,7 @@ func (v *VM) Close() {
 type vmWorker struct {
 	*worker
 	host   *Host
-	turn   chan struct{} // has a token while somebody has the lock; those who wait get it in order
+	turn   chan struct{} // has a token while a goroutine has the lock; those that wait get it in order
 	queue  atomic.Int32  // who has the lock or waits for it
 	used   atomic.Uint64 // when it was last used, in the clock of the pool
 	memory atomic.Int64  // bytes that it had after its last step; 0 if unknown
@@ -105,7 +105,7 @@ func (w *vmWorker) lock(ctx context.Context) error {
 	return nil
 }
 
-// tryLock takes the lock and reports true, unless somebody has it.
+// tryLock takes the lock and reports true, unless another goroutine has it.
 func (w *vmWorker) tryLock() bool {
 	select {
 	case w.turn <- struct{}{}:
