@@ -93,7 +93,7 @@ func TestAsk_RejectsQuestion(t *testing.T) {
 	}
 	for name, q := range map[string]tool.Question{
 		"no message":           {},
-		"a long message":       {Message: strings.Repeat("x", tool.MaxQuestion+1)},
+		"a long message":       {Message: strings.Repeat("x", 4<<10+1)},
 		"an invisible message": {Message: " \n\t "},
 		"a long name":          {Message: "?", Name: strings.Repeat("x", 65)},
 		"a name with a space":  {Message: "?", Name: "a b"},

@@ -11,7 +11,7 @@ import (
 
 // Limits of a question.
 const (
-	MaxQuestion    = 4 << 10 // bytes of the message
+	maxQuestion    = 4 << 10 // bytes of the message
 	maxQuestionURL = 2 << 10 // bytes
 )
 
@@ -81,8 +81,8 @@ func (q Question) Attributed(toolName string) string {
 // check checks a question whose message was sanitized.
 func (q Question) check() error {
 	switch {
-	case q.Message == "" || len(q.Message) > MaxQuestion:
-		return errcode.New(errcode.InvalidArguments, "question %s has %d bytes of text; 1 to %d are allowed", q.Name, len(q.Message), MaxQuestion)
+	case q.Message == "" || len(q.Message) > maxQuestion:
+		return errcode.New(errcode.InvalidArguments, "question %s has %d bytes of text; 1 to %d are allowed", q.Name, len(q.Message), maxQuestion)
 	case q.URL != "" && len(q.Schema) > 0:
 		return errcode.New(errcode.InvalidArguments, "question %s has a URL and a schema; only one is allowed", q.Name)
 	case q.URL != "":
