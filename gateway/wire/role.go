@@ -44,7 +44,7 @@ type RoleTool struct {
 }
 
 // RoleRequest describes a new role or changes to a role. Absent fields get the
-// defaults of org.Org.CreateRole, or stay unchanged. In a change, a field that is
+// defaults of org.CreateRole, or stay unchanged. In a change, a field that is
 // null in JSON gets its default; Defaults lists these fields.
 type RoleRequest struct {
 	Name        string               `json:"name,omitempty"`         // unique among the active roles
