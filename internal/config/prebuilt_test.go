@@ -127,7 +127,7 @@ func TestReadFiles_UnknownCatalogType(t *testing.T) {
 ---
 {kind: tool, name: list_views, type: postgres-list-views, source: db}
 `)}}, nil)
-	for _, want := range []string{`tool type "create-memory" is unknown`, `tool type "postgres-list-view" is unknown (did you mean "postgres-list-views"?)`, "needs a source of type postgres"} {
+	for _, want := range []string{`tool type "create-memory" is unknown (Toolbox has it, and this version does not`, `tool type "postgres-list-view" is unknown (did you mean "postgres-list-views"?)`, "needs a source of type postgres"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %s in %v", want, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -183,7 +184,7 @@ func TestCatalog_PostgresActivity(t *testing.T) {
 	w := openShop(t, "postgres")
 	defer w.inBackground(bob, "SELECT pg_sleep(60) FROM orders LIMIT 1")()
 	waitFor(t, "the query is listed", func() bool {
-		return strings.Contains(w.rows("postgres-list-active-queries", `{"min_duration": "0 seconds"}`), "pg_sleep")
+		return strings.Contains(w.rows("postgres-list-active-queries", `{"min_duration": "0 seconds"}`), "PgSleep") // it has its locks
 	})
 	w.checkCatalog([]catalogCase{
 		{"postgres-list-active-queries", `{"min_duration": "0 seconds"}`, []string{`"state":"active","wait_event_type":"Timeout","wait_event":"PgSleep"`, `"query_duration":"`}, nil},
@@ -214,13 +215,16 @@ func TestCatalog_MySQL(t *testing.T) {
 	}
 }
 
+// innodbPause is longer than InnoDB keeps its lists of transactions and locks while they are read.
+const innodbPause = 300 * time.Millisecond
+
 // What other connections do appears in the lists of queries and locks.
 func TestCatalog_MySQLActivity(t *testing.T) {
 	w := openShop(t, "mysql")
 	defer w.inBackground(bob, "SELECT sleep(60) FROM customer FOR UPDATE")()
-	waitFor(t, "the query is listed", func() bool { return strings.Contains(w.rows("mysql-list-active-queries", `{}`), "sleep(60)") })
+	waitEvery(t, innodbPause, "the query is listed", func() bool { return strings.Contains(w.rows("mysql-list-active-queries", `{}`), "User sleep") }) // it has its locks
 	defer w.inBackground(ann, "UPDATE customer SET note = 'y'")()
-	waitFor(t, "the locks are listed", func() bool { return strings.Contains(w.rows("mysql-list-all-locks", `{}`), "WAITING") })
+	waitEvery(t, innodbPause, "the locks are listed", func() bool { return strings.Contains(w.rows("mysql-list-all-locks", `{}`), "WAITING") })
 	w.checkCatalog([]catalogCase{
 		{"mysql-list-active-queries", `{}`, []string{`"trx_state":"LOCK WAIT"`, `"query":"UPDATE customer`}, []string{"trx_mysql_thread_id"}},
 		{"mysql-list-all-locks", `{"table_name": "customer"}`, []string{`"lock_status":"GRANTED"`, `"lock_mode":"X"`}, nil},

@@ -20,8 +20,14 @@ import (
 // waitFor polls until done returns true.
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
+	waitEvery(t, 10*time.Millisecond, what, done)
+}
+
+// waitEvery polls at an interval until done returns true.
+func waitEvery(t *testing.T, interval time.Duration, what string, done func() bool) {
+	t.Helper()
 	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for !done() {
 		select {

@@ -233,6 +233,9 @@ func checkGroup(id string) (message, hint string) {
 // toolboxTypeHint returns the hint for a type that Toolbox has and this version
 // does not, or "".
 func toolboxTypeHint(name string) string {
+	if slices.Contains([]string{"create-memory", "mysql-search-catalog", "postgres-search-catalog"}, name) {
+		return "Toolbox has it, and this version does not; leave the tool out"
+	}
 	for _, family := range toolboxFamilies() {
 		rest, ok := strings.CutPrefix(name, family)
 		if ok && (rest == "" || rest[0] == '-') {
