@@ -42,6 +42,7 @@ const putArtifactInput = `{
 			"maxLength": 200
 		},
 		"content": {
+			"type": ["string", "number", "boolean", "object", "array", "null"],
 			"description": "The content: a text, or any JSON."
 		},
 		"encoding": {

@@ -128,7 +128,7 @@ func row(path string, required bool, s obj, text string) string {
 		name = "**" + name + "**"
 	}
 	kind := strings.Join(typesOf(s), " or ")
-	if kind == "" {
+	if kind == "" || len(typesOf(s)) == 6 {
 		kind = "any"
 	}
 	return strings.ReplaceAll(fmt.Sprintf("| %s | %s | %s | %s |\n", name, kind, markdown(bounds(s)), markdown(text)), "  ", " ")

@@ -22,6 +22,7 @@ const runJavaScriptInput = `{
 			"maxLength": 1000000
 		},
 		"input": {
+			"type": ["string", "number", "boolean", "object", "array", "null"],
 			"description": "Data for the code, in its variable input."
 		}
 	},

@@ -91,6 +91,7 @@ const httpRequestInput = `{
 			"maxProperties": 100
 		},
 		"body": {
+			"type": ["string", "number", "boolean", "object", "array", "null"],
 			"description": "For POST, PUT and PATCH: a text, or any JSON."
 		},
 		"timeoutMs": {

@@ -27,9 +27,9 @@ const sendInput = `{
 			"items": {"type": "string", "minLength": 1, "maxLength": 256},
 			"minItems": 1, "maxItems": 100
 		},
-		"payload": {"description": "The message: a text, or any JSON."},
+		"payload": {"type": ["string", "number", "boolean", "object", "array", "null"], "description": "The message: a text, or any JSON."},
 		"delayMs": {"type": ["number", "string"], "description": "Deliver after so many milliseconds.", "maxLength": 64},
-		"quickReplies": {"description": "A list of up to 10 short answers to offer to the user."}
+		"quickReplies": {"type": ["string", "number", "boolean", "object", "array", "null"], "description": "A list of up to 10 short answers to offer to the user."}
 	},
 	"required": ["to", "payload"],
 	"additionalProperties": false

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,6 +200,10 @@ func TestManuals_HaveValidExample(t *testing.T) {
 var unboundedInSchema = map[string]string{
 	"send_message.delayMs": "negative values mean no delay, large ones a year",
 	"write_file.content":   "8 MiB once decoded: a schema counts characters",
+
+	// Any JSON is bounded by the size of all arguments, which the gate checks.
+	"http_request.body": "any JSON", "put_artifact.content": "any JSON", "run_javascript.input": "any JSON",
+	"send_message.payload": "any JSON", "send_message.quickReplies": "any JSON",
 }
 
 func TestSchemas_PropertiesAreDescribedAndBounded(t *testing.T) {
@@ -336,4 +341,22 @@ func compile(t *testing.T, schema json.RawMessage) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	return compiled
+}
+
+// Arguments that may be any JSON say so by all types: a value of each is accepted.
+func TestSchemas_AnyJSON(t *testing.T) {
+	for name, args := range map[string]string{
+		"http_request": `{"url":"https://a.example","body":%s}`, "put_artifact": `{"type":"t","content":%s}`, "run_javascript": `{"code":"1","input":%s}`,
+		"send_message": `{"to":"root","payload":%[1]s,"quickReplies":%[1]s}`,
+	} {
+		schema, err := argschema.Compile(allToolsByName(t)[name].Definition().Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range []string{`"x"`, `1`, `1.5`, `true`, `{"a":[]}`, `[1,{}]`, `null`} {
+			if err := schema.Validate([]byte(fmt.Sprintf(args, value))); err != nil {
+				t.Errorf("%s: %s: %v", name, value, err)
+			}
+		}
+	}
 }
