@@ -52,3 +52,23 @@ func (n number) sign() int {
 	}
 	return 1
 }
+
+// String returns n as a JSON number.
+func (n number) String() string {
+	if n.digits == "" {
+		return "0"
+	}
+	text, exponent := n.digits, n.point-len(n.digits)
+	switch {
+	case exponent >= 0 && exponent <= 20:
+		text += strings.Repeat("0", exponent)
+	case exponent < 0 && n.point > 0:
+		text = n.digits[:n.point] + "." + n.digits[n.point:]
+	default:
+		text += "e" + strconv.Itoa(exponent)
+	}
+	if n.negative {
+		return "-" + text
+	}
+	return text
+}
