@@ -44,7 +44,7 @@ func (o *Org) checkBind(creator grantor, spec RoleSpec) error {
 			continue
 		}
 		if path := rule.UnknownPath(h.Definition.Input); path != "" {
-			return errcode.New(errcode.InvalidRole, "role %q: bind: %s: %s: the tool has no such argument, so every call would be denied", spec.Name, name, path).With("field", "bind")
+			return errcode.New(errcode.InvalidRole, "role %q: bind: %s: %s: the tool has no such argument", spec.Name, name, path).With("field", "bind")
 		}
 		if err := checkWider(creator, spec.Name, h, rule); err != nil {
 			return err
