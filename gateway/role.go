@@ -59,7 +59,7 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 
 // roleBind returns the bounds of a request, nil if it does not set the field.
 func roleBind(q wire.RoleRequest) (bounds.Bind, error) {
-	if q.Bind == nil {
+	if q.Bind == nil || string(q.Bind) == "null" { // null is in Defaults
 		return nil, nil
 	}
 	return org.ParseBind(q.Name, q.Bind)

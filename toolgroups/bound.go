@@ -9,9 +9,6 @@ import (
 
 // RulesFor returns the rules of b for a tool, under each of its names.
 func (b BoundSet) RulesFor(h *ToolHandle) (list []bounds.Rule) {
-	if len(b.Bind) == 0 {
-		return nil
-	}
 	for _, name := range []string{h.Definition.Name, h.OtherName()} {
 		if r, ok := b.Bind.RuleFor(name); ok {
 			list = append(list, r)
