@@ -131,11 +131,11 @@ func row(path string, required bool, s obj, text string) string {
 	if kind == "" || len(typesOf(s)) == 6 {
 		kind = "any"
 	}
-	return strings.ReplaceAll(fmt.Sprintf("| %s | %s | %s | %s |\n", name, kind, markdown(bounds(s)), markdown(text)), "  ", " ")
+	return strings.ReplaceAll(fmt.Sprintf("| %s | %s | %s | %s |\n", name, kind, markdown(schemaBounds(s)), markdown(text)), "  ", " ")
 }
 
 // bounds describes the limits of a schema in words.
-func bounds(s obj) string {
+func schemaBounds(s obj) string {
 	var list []string
 	for _, b := range []struct{ key, words string }{
 		{"enum", "one of %v"}, {"const", "only %v"}, {"minLength", "at least %v characters"}, {"maxLength", "at most %v characters"},

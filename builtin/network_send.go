@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/org/hosts"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // maxHeaderBytes is the maximum number of bytes before the body of a response,
@@ -34,11 +35,14 @@ func (c *httpClient) fetch(ctx context.Context, h httpHop, p NetworkPolicy) (*ht
 }
 
 // follow sends a hop and follows redirects. Before each hop it checks that the
-// caller may reach the host. It returns the last hop, which is the one that
+// caller may reach the host, and that a redirect stays within the bounds on the call. It returns the last hop, which is the one that
 // failed if there is an error.
 func (c *httpClient) follow(ctx context.Context, h httpHop, p NetworkPolicy) (*http.Response, httpHop, error) {
 	for n := 0; ; n++ {
 		if err := c.hosts.MayReach(ctx, currentCall(ctx).By, h.host); err != nil {
+			return nil, h, err
+		}
+		if err := checkRedirect(ctx, n, h); err != nil {
 			return nil, h, err
 		}
 		resp, err := c.roundTrip(ctx, h, p)
@@ -58,6 +62,18 @@ func (c *httpClient) follow(ctx context.Context, h httpHop, p NetworkPolicy) (*h
 		}
 		h = next
 	}
+}
+
+// checkRedirect returns an error if a redirect, a hop after the first, leads out of the bounds
+// on the call. The gate has checked the first URL, as it was written.
+func checkRedirect(ctx context.Context, n int, h httpHop) error {
+	if n == 0 {
+		return nil
+	}
+	if v := bounds.CheckURL(ctx, h.url); v != nil {
+		return errcode.New(errcode.ArgumentNotGranted, "http_request: %s; the server redirects there", v.Error()).With("path", v.Path)
+	}
+	return nil
 }
 
 // roundTrip sends one hop on a new connection, which is closed with the body.

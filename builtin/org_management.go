@@ -171,7 +171,8 @@ const createRoleInput = `{
 		"description": {"type": "string", "description": "What its agents do, in one line.", "maxLength": 500},
 		"rolePrompt": {"type": "string", "description": "Instructions for its agents.", "maxLength": 100000},
 		"toolGroups": {"type": "array", "description": "Tool groups its agents may use; only what the work needs, [] for none.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
-		"grant": {"type": "array", "description": "Tool groups its agents may give to roles they create; only for agents that lead others.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000}
+		"grant": {"type": "array", "description": "Tool groups its agents may give to roles they create; only for agents that lead others.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
+		"bind": {"type": "object", "x-hidden": true, "description": "Bounds on arguments: by tool, a condition for each path. Your own bounds hold besides.", "additionalProperties": {"type": "object", "additionalProperties": {"type": "object"}}, "maxProperties": 256}
 	},
 	"required": ["name", "rolePrompt"],
 	"additionalProperties": false
@@ -184,11 +185,20 @@ type createRole struct {
 	Prompt      string               `json:"rolePrompt"`
 	Use         *toolgroups.GroupSet `json:"toolGroups"`
 	Grant       *toolgroups.GroupSet `json:"grant"`
+	Bind        json.RawMessage      `json:"bind"`
 }
 
 // createRole handles create_role.
 func (h orgHandler) createRole(ctx context.Context, in createRole) (*roleView, error) {
-	role, err := h.roles.CreateRole(ctx, currentCall(ctx), org.RoleSpec{Name: in.Name, Description: in.Description, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
+	spec := org.RoleSpec{Name: in.Name, Description: in.Description, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant}
+	if in.Bind != nil {
+		bind, err := org.ParseBind(in.Name, in.Bind)
+		if err != nil {
+			return nil, err
+		}
+		spec.Bind = bind
+	}
+	role, err := h.roles.CreateRole(ctx, currentCall(ctx), spec)
 	return newRoleView(role), err
 }
 

@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,9 @@ decides.
 --diff lists the tools that the role gained and lost since an epoch. The epoch is
 printed by this command, and events have it: "rolecall log --json" shows them.
 
+ARGS are arguments of a call, as a JSON object. They are compared with the bounds on the
+role and on all above it, not with the schema of the tool.
+
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
 of an auth service, the output says so: callers of the role may have one, agents
@@ -52,11 +56,12 @@ never do.`
 func newCanCommand(c *common) *cobra.Command {
 	o := &canOptions{}
 	cmd := &cobra.Command{
-		Use:   "can [--role R | --agent A | --caller U | --who] [TOOL]",
+		Use:   "can [--role R | --agent A | --caller U | --who] [TOOL [ARGS]]",
 		Short: "Check whether a tool call would be allowed",
 		Long:  canHelp,
 		Example: `  rolecall can --role analyst
   rolecall can --role analyst read_file
+  rolecall can --role analyst read_file '{"path": "reports/may.txt"}'
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4 send_message
   rolecall can --agent 5c8c53b4 --why write_file
@@ -117,7 +122,7 @@ func askFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 func canArgs(o *canOptions) cobra.PositionalArgs {
 	one := exactArgs(1, "one tool name")
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !o.who && !o.why {
+		if len(args) == 0 && !o.who && !o.why || len(args) == 2 && !o.who && strings.HasPrefix(args[1], "{") {
 			return nil
 		}
 		err := one(cmd, args)
@@ -146,7 +151,16 @@ var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AG
 // question returns the query for the gateway. token reports whether the caller has a token,
 // which may imply a role.
 func (o *canOptions) question(args []string, token bool) (client.Question, error) {
-	q := client.Question{Role: o.role, Agent: o.agent, Caller: o.caller, Why: o.why, State: o.state, Tool: strings.Join(args, "")}
+	q := client.Question{Role: o.role, Agent: o.agent, Caller: o.caller, Why: o.why, State: o.state}
+	if len(args) > 0 {
+		q.Tool = args[0]
+	}
+	if len(args) > 1 {
+		q.Args = json.RawMessage(args[1])
+		if !json.Valid(q.Args) {
+			return q, usageError{fmt.Errorf("the arguments %s are not JSON", textutil.OneLine(args[1], 80))}
+		}
+	}
 	n := 0
 	for _, given := range []bool{o.role != "", o.agent != "", o.caller != "", o.who} {
 		if given {

@@ -2,9 +2,11 @@ package cmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 func newRoleCommand(c *common) *cobra.Command {
@@ -150,6 +153,9 @@ func roleFields(r client.Role) fields {
 	if len(r.States) > 0 {
 		f = append(f, [2]string{"states", strings.Join(r.States, ", ")})
 	}
+	for _, name := range r.Bind.ToolNames() {
+		f = append(f, [2]string{"bind " + name, r.Bind[name].String()})
+	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
@@ -182,7 +188,7 @@ type roleOptions struct {
 	pattern, server     string
 	tasksAs             string
 	agentGroups, states []string
-	result              string // a file
+	result, bounds      string // files
 	toolGated           gatingFlag
 	limits              map[string]int
 	use, grant          groupOptions
@@ -207,6 +213,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.states, "states", nil, "workflow `states` in which requests of its callers may begin; none for no states")
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
 	flags.StringVar(&o.result, "result", "", "require results of its agents that fit the JSON schema in this `file`")
+	flags.StringVar(&o.bounds, "bind", "", "bound the arguments of tools by the JSON in this `file`; none for no bounds")
 	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
 	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups, a module and a model that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
@@ -287,8 +294,26 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 		}
 		q.Result = &client.ResultSpec{Schema: schema}
 	}
+	if q.Bind, err = readBounds(o.bounds); err != nil {
+		return q, err
+	}
 	q.Defaults = o.defaults(q)
 	return q, nil
+}
+
+// readBounds returns the bounds in a file, nil without a file and for none.
+func readBounds(path string) (json.RawMessage, error) {
+	if path == "" || path == noRole {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--bind: %w", err)}
+	}
+	if _, err := bounds.ParseBind(text); err != nil {
+		return nil, usageError{fmt.Errorf("--bind: %s: %w", path, err)}
+	}
+	return text, nil
 }
 
 // defaults returns the fields that the flags set back to their default.
@@ -303,6 +328,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 		{o.flags.Changed("tasks-as") && q.Tasks == nil, org.TasksField},
 		{o.flags.Changed("result") && q.Result == nil, org.ResultField},
 		{o.flags.Changed("agent-groups") && q.Agent == nil, org.AgentField}, {isNone(o.states), org.StatesField},
+		{o.flags.Changed("bind") && q.Bind == nil, org.BindField},
 		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
 	} {
 		if f.reset {
@@ -317,7 +343,7 @@ func (o *roleOptions) isChange() (change bool) {
 	o.flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "description", "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
-			"tool-gated", "server", "tasks-as", "agent-groups", "states", "pattern", "limits", "result", "name":
+			"tool-gated", "server", "tasks-as", "agent-groups", "states", "pattern", "limits", "result", "bind", "name":
 			change = true
 		}
 	})
@@ -486,7 +512,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 		return usageError{errors.New("--revision 0 does not exist; the first revision of a role is 1")}
 	}
 	if !o.isChange() {
-		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --pattern, --result or --limits")}
+		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --pattern, --result, --bind or --limits")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {

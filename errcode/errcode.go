@@ -37,6 +37,7 @@ const (
 	UnknownTool         Code = "unknown_tool"          // no tool has this name
 	ToolUnavailable     Code = "tool_unavailable"      // the caller may use the tool, but its backend is not available
 	InvalidArguments    Code = "invalid_arguments"     // the arguments do not match the schema of the tool
+	ArgumentNotGranted  Code = "argument_not_granted"  // the caller may use the tool, but not with these arguments
 	ToolExecutionFailed Code = "tool_execution_failed" // the tool failed
 	ToolTimeout         Code = "tool_timeout"          // a ReadOnly or Idempotent tool timed out; a retry is safe
 	ToolInterrupted     Code = "tool_interrupted"      // a Mutating tool ended without a result; its outcome is unknown

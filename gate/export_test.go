@@ -42,3 +42,8 @@ func (g *Gate) AcquireValidation(t testing.TB, p identity.Principal) (release fu
 	}
 	return release
 }
+
+// Admit takes a request through the steps, without recording and running it.
+func (g *Gate) Admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
+	return g.admit(ctx, p, r)
+}

@@ -40,8 +40,8 @@
 // [Gate.Call] takes the calls of one model answer through these stages, in order:
 //
 //  1. The checks of steps.go: resolve the principal, parse the arguments,
-//     authorize, validate the arguments, authenticate, check what the caller
-//     may record, and refuse unsafe retries.
+//     authorize, validate the arguments, compare them with the bounds, authenticate,
+//     check what the caller may record, and refuse unsafe retries.
 //  2. Acquire a lease on each tool whose module can be replaced while it runs.
 //  3. Record decisions and intents with [CallRecorder.CallStarted]. A call starts when
 //     this commit succeeds.
@@ -61,6 +61,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -122,6 +123,10 @@ type Config struct {
 	// Quota, if set, reports whether a principal may record that many bytes. A call
 	// whose arguments do not fit is denied with its error, which has an errcode.Code.
 	Quota func(p identity.Principal, bytes int) error
+
+	// Inputs, if set, returns a value of the input of a principal's task, as JSON, for bounds
+	// with the operator input. It reports false if there is no such value. Nil has none.
+	Inputs func(ctx context.Context, p identity.Principal, name string) (json.RawMessage, bool)
 
 	// Owner returns the Owner of a principal's calls. Nil makes each principal an owner.
 	Owner func(p identity.Principal) string

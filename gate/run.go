@@ -179,7 +179,7 @@ func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, 
 	call := a.Request.Call
 	call.Owner = g.config.Owner(a.Subject.Principal)
 	call.By, call.Claims, call.Secure = a.Subject.Principal, a.claims, a.secure
-	ctx = tool.BindInput(tool.WithoutCredentials(ctx), call, a.handle.Definition)
+	ctx = g.withBounds(tool.BindInput(tool.WithoutCredentials(ctx), call, a.handle.Definition), a)
 	return a.tool().Call(ctx, call)
 }
 

@@ -90,6 +90,7 @@ var steps = []step{
 	{"refuse", (*Gate).refuse},
 	{"authorize", (*Gate).authorize},
 	{"validate", (*Gate).validate},
+	{"check bounds", (*Gate).checkBounds},
 	{"authenticate", (*Gate).authenticate},
 	{"check quota", (*Gate).checkQuota},
 	{"check retry", (*Gate).checkRetry},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -51,7 +53,7 @@ func (a *api) answerQuestion(r *http.Request, q wire.Question) (any, error) {
 	if q.Tool == "" {
 		return query.verdicts(v), nil
 	}
-	verdict := query.verdict(q.Tool)
+	verdict := a.boundVerdict(r.Context(), query, q)
 	if verdict.Code == errcode.UnknownTool {
 		verdict.Reason = withSuggestion(verdict.Reason, q.Tool, v.suggestibleNames())
 	}
@@ -80,8 +82,12 @@ func checkQuestion(q wire.Question, operator bool) error {
 		return errcode.New(errcode.InsufficientPermissions, "only the operator may ask for the limits of a call").With("field", "why")
 	case q.Diff != nil && !operator:
 		return errcode.New(errcode.InsufficientPermissions, "only the operator may ask what a role gained and lost").With("field", "diff")
-	case q.Diff != nil && (q.Role == "" || q.Tool != "" || q.State != "" || q.Groups != nil || q.Why):
+	case q.Diff != nil && (q.Args != nil || q.Role == "" || q.Tool != "" || q.State != "" || q.Groups != nil || q.Why):
 		return errcode.New(errcode.InvalidArguments, "the body has diff, which needs role and nothing else").With("field", "diff")
+	case q.Args != nil && q.Tool == "":
+		return errcode.New(errcode.InvalidArguments, "the body has args, which needs tool").With("field", "args")
+	case q.Args != nil && strictjson.CheckObject(q.Args, nil) != nil:
+		return errcode.New(errcode.InvalidArguments, "the args of the body are not a JSON object with each key once").With("field", "args")
 	case q.Why && q.Tool == "":
 		return errcode.New(errcode.InvalidArguments, "the body has why, which needs tool").With("field", "why")
 	case q.Who != "" && q.Tool != "":
@@ -217,6 +223,19 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 		v.Reason += ": the task is bounded by its caller " + string(l.Caller) + " in role " + l.CallerRole
 	} else if l != nil && l.Closed != "" {
 		v.Reason += ": " + l.Rule
+	}
+	return v
+}
+
+// boundVerdict returns the decision on the tool of a question, and on the arguments if it has
+// some.
+func (a *api) boundVerdict(ctx context.Context, query accessQuery, q wire.Question) wire.Verdict {
+	v := query.verdict(q.Tool)
+	if !v.Allowed || q.Args == nil {
+		return v
+	}
+	if err := a.rt.Gate().CheckArguments(ctx, query.subject, q.Tool, q.Args); err != nil {
+		v.Allowed, v.Code, v.Reason, v.Rule = false, errcode.CodeOf(err), errcode.Message(err), "a bound on the arguments of "+q.Tool
 	}
 	return v
 }

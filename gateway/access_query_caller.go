@@ -54,7 +54,7 @@ func (a *api) checkAccessAsCaller(r *http.Request, v visibility, q wire.Question
 			Epoch: a.org().CurrentEpoch(), Rule: "no tool group has a tool of this name",
 		}, nil
 	}
-	verdict := query.verdict(q.Tool)
+	verdict := a.boundVerdict(r.Context(), query, q)
 	if !verdict.Allowed { // the group that owns the tool may be another one
 		verdict.Group = v.groupOf(h)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 const modulePath = "github.com/rolecall/rolecall"
@@ -39,6 +40,7 @@ var fixedSchemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[hosts.HostPattern]():   {Type: "string"},
 	reflect.TypeFor[toolgroups.Gating]():   {Types: []string{"boolean", "string"}, Enum: []any{false, true, "strict"}},
 	reflect.TypeFor[tool.Effect]():         {Type: "string", Enum: []any{"mutating", "idempotent", "readOnly"}},
+	reflect.TypeFor[bounds.Rule]():         {Type: "object", Description: "a condition for each path of the arguments of a tool"},
 	reflect.TypeFor[org.TextLines]():       {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // decodeChange reads the body of a change of a role. A field that is null gets its
@@ -45,11 +46,23 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 	if err != nil {
 		return org.RoleSpec{}, err
 	}
+	bind, err := roleBind(q)
+	if err != nil {
+		return org.RoleSpec{}, err
+	}
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
-		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs, Result: q.Result, Agent: q.Agent, States: q.States,
+		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs, Result: q.Result, Agent: q.Agent, States: q.States, Bind: bind,
 		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
 	}, nil
+}
+
+// roleBind returns the bounds of a request, nil if it does not set the field.
+func roleBind(q wire.RoleRequest) (bounds.Bind, error) {
+	if q.Bind == nil || string(q.Bind) == "null" { // null is in Defaults
+		return nil, nil
+	}
+	return org.ParseBind(q.Name, q.Bind)
 }
 
 // boundingRole returns the id of the role that a request names in tasks.as, nil if it does

@@ -1,6 +1,8 @@
 package org
 
 import (
+	"errors"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 )
@@ -34,7 +36,7 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	if err != nil {
 		return Role{}, false, err
 	}
-	if err := o.checkKnown(creator, spec, existing); err != nil {
+	if err := errors.Join(o.checkKnown(creator, spec, existing), o.checkBind(creator, spec)); err != nil {
 		return Role{}, false, err
 	}
 	if wanted.Tasks, err = o.bindTasks(creator, wanted, spec, RoleTasks{}); err != nil {

@@ -3,6 +3,7 @@ package org
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // LifecycleStatus is the life-cycle state of a role or an agent.
@@ -67,6 +69,7 @@ type Role struct {
 	Result        *ResultSpec                                  `json:"result,omitempty"`     // what its agents' results must be; nil for any result
 	Agent         *RoleAgent                                   `json:"agent,omitempty"`      // lets its callers ask its agents; only of declared roles
 	States        []string                                     `json:"states,omitempty"`     // workflow states in which its callers may begin; only of declared roles
+	Bind          bounds.Bind                                  `json:"bind,omitempty"`       // bounds the arguments of tools wherever it uses or grants them
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -115,6 +118,7 @@ type RoleSpec struct {
 	Result    *ResultSpec // nil is any result; in an update it keeps its value
 	Agent     *RoleAgent  // nil lets its callers ask no agents; in an update it keeps its value
 	States    []string    // in an update nil keeps its value
+	Bind      bounds.Bind // nil adds no bound; in an update it keeps its value, and an empty one removes all bounds
 
 	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
 	// also if such a group is registered later, until the role is written again.
@@ -277,7 +281,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Description, Prompt, Model,
-// Limits, Hosts, Pattern, ToolGated, Server, TasksAs, Result, Agent and States clear the field, because a file
+// Limits, Hosts, Pattern, ToolGated, Server, TasksAs, Result, Agent, States and Bind clear the field, because a file
 // specifies a role completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
@@ -347,7 +351,7 @@ func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 		Name: cmp.Or(s.Name, old.Name), Description: cmp.Or(s.Description, old.Description), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
 		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
 		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
-		Result: cmp.Or(s.Result, old.Result), Agent: cmp.Or(s.Agent, old.Agent), States: s.statesOr(old.States),
+		Result: cmp.Or(s.Result, old.Result), Agent: cmp.Or(s.Agent, old.Agent), States: s.statesOr(old.States), Bind: s.bindOr(old.Bind),
 	}
 }
 
@@ -357,7 +361,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	if editor.name == CreatorConfig { // the file is complete: zero values are meant
 		merged.Description, merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Description, spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server, merged.Result = spec.Pattern, spec.ToolGated, spec.Server, spec.Result
-		merged.Agent, merged.States = spec.Agent, spec.States
+		merged.Agent, merged.States, merged.Bind = spec.Agent, spec.States, spec.Bind
 	}
 	if merged.Name != old.Name { // a stored role keeps its name
 		if err := CheckRoleName(merged.Name); err != nil {
@@ -374,7 +378,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 		return nil, err
 	}
 	spec.Name = merged.Name
-	if err := o.checkKnown(editor, spec, old); err != nil {
+	if err := errors.Join(o.checkKnown(editor, spec, old), o.checkBind(editor, spec)); err != nil {
 		return nil, err
 	}
 	if slices.Contains(spec.Defaults, UseField) { // bind it, as a set that spec names
@@ -507,7 +511,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	maps.Copy(owners, o.bind(grant).Owners)
 	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server), Result: spec.Result.normalized(),
-		Agent: spec.Agent, States: slices.Clone(spec.States),
+		Agent: spec.Agent, States: slices.Clone(spec.States), Bind: storedBind(spec.Bind),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}
@@ -536,7 +540,7 @@ func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Description == other.Description && r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server && r.Result.equal(other.Result) &&
-		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks && r.Agent.equal(other.Agent) && slices.Equal(r.States, other.States)
+		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks && r.Agent.equal(other.Agent) && slices.Equal(r.States, other.States) && r.Bind.Equal(other.Bind)
 }
 
 // MatchesSpec reports whether r has the content of s, a complete specification: its Use and
@@ -544,21 +548,21 @@ func (r *Role) sameAs(other *Role) bool {
 func (r *Role) MatchesSpec(s RoleSpec) bool {
 	return r.Name == s.Name && r.Description == s.Description && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
 		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) && r.Result.equal(s.Result.normalized()) &&
-		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
+		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant) && r.Bind.Equal(s.Bind)
 }
 
 // use returns what the agents of r may use, as a constraint with the given reason.
 func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
 
 // grant returns what the agents of r may grant, as a constraint with the given reason.
-// The constraint also passes on the hosts, the server and the tool gate of r: no role
-// that they create is free of them.
+// The constraint also passes on the hosts, the server, the bounds and the tool gate of r: no
+// role that they create is free of them.
 func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
 
 // Bound returns a set of r, its Use or its Grant, with the owners and the server that it is
-// restricted to.
+// restricted to, and with the bounds on arguments.
 func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.BoundSet {
-	b := toolgroups.BoundSet{Set: set, Owners: r.GroupOwners}
+	b := toolgroups.BoundSet{Set: set, Owners: r.GroupOwners, Bind: r.Bind}
 	if r.Server != "" {
 		b.Only = toolgroups.ServerOwner(r.Server)
 	}

@@ -25,6 +25,7 @@ const (
 	ResultField      RoleField = "result"
 	AgentField       RoleField = "agent"
 	StatesField      RoleField = "states"
+	BindField        RoleField = "bind"
 )
 
 // setDefault sets a field of a complete specification to the value that a role gets which
@@ -59,6 +60,8 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 		spec.Agent = nil
 	case StatesField:
 		spec.States = nil
+	case BindField:
+		spec.Bind = nil
 	default:
 		return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
 	}

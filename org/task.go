@@ -19,6 +19,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // TaskStatus is the state of a task.
@@ -53,6 +54,7 @@ type Task struct {
 	Ceiling       toolgroups.BoundSet  `json:"ceiling"`                 // what the caller may use, when the task started
 	Groups        toolgroups.BoundSet  `json:"groups"`                  // the requested restriction; All if there is none
 	Hosts         []hosts.HostRule     `json:"hosts,omitempty"`         // limits on the caller's requests, when the task started
+	Binds         []bounds.Bind        `json:"binds,omitempty"`         // bounds on the caller's arguments, when the task started
 	State         string               `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
 	Workspace     string               `json:"workspace,omitempty"`     // a directory that all agents share
 	WorkspaceName string               `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
@@ -241,7 +243,7 @@ func (t *Task) bounds() []constraint {
 	for _, rule := range t.Hosts {
 		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach", kind: LimitHosts})
 	}
-	return list
+	return append(list, startBounds(t.Binds)...)
 }
 
 // StartTask creates a task with the given id and its top agent, whose id is derived from
@@ -325,7 +327,7 @@ func checkTaskSpec(s *TaskSpec) error {
 	return nil
 }
 
-// setTaskBounds sets the limits of a task: Ceiling, Groups, Network and Hosts.
+// setTaskBounds sets the limits of a task: Ceiling, Groups, Network, Hosts and Binds.
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	m, err := o.taskGrantor(s.Caller)
 	if err == nil && s.Ask {
@@ -340,6 +342,7 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 		return err
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
+	task.Binds = bindRules(m.limits)
 	for _, limit := range within(s.Caller) { // Ceiling has ids only: groups above them may have hours
 		task.Network = &limit.BoundSet
 	}

@@ -78,7 +78,7 @@ func SyncFolder(path string) error {
 // with the entries that the scan has found.
 func migrate(tx *bolt.Tx, found *scanResult) error {
 	b := tx.Bucket(bucketPersist)
-	if found.integrity != nil { // of schema 2
+	if found.integrity != nil { // of schema 2 or 3
 		l := *found.integrity
 		l.buckets = found.sums
 		return errors.Join(putNumber(b, "schema", schema), writeIntegrity(tx, &l))

@@ -21,7 +21,7 @@
 // keys have 8 bytes, big endian. An agent in a key is the length of its id in one byte,
 // then the id.
 //
-//	persist   "schema" → 3 · "ledger" → integrity record (integrity.go)
+//	persist   "schema" → 4 · "ledger" → integrity record (integrity.go)
 //	log       seq → event           all events of all streams, append-only
 //	index     agent seq → seqs      sequence numbers of a stream's events from seq on;
 //	                                written every few commits, Open reads the rest
@@ -43,7 +43,7 @@
 // transaction with the integrity record. Pages of another time are therefore refused. A
 // frame that does not match its checksum is never used; reading it returns
 // journal.ErrDamaged. Files of schema 1 have no integrity record, and that of schema 2
-// covers keys only; Open writes a new one.
+// covers keys only; Open writes a new one. Files of schema 3 differ in their number alone.
 //
 // If the data file is removed or replaced while it is open, the store saves the open file
 // beside it and stops (rescue.go).
@@ -84,9 +84,12 @@ const FileName = "rolecall.db"
 
 // The version of the file format. Files of newer versions are rejected.
 const (
-	schema          = 3
+	schema          = 4
 	schemaIntegrity = 2 // the first with an integrity record
 	schemaContents  = 3 // the first whose integrity record has the transaction and sums of contents
+
+	// Schema 4 is the first whose roles and tasks have bounds on arguments. An older version
+	// would not hold them, so it must not open the file.
 )
 
 // lockWait is the time for which Open waits until another process closes the file.

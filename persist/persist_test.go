@@ -109,21 +109,21 @@ func TestOpen(t *testing.T) {
 	t.Run("newer schema", func(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
-		setNumber(t, dir, "schema", 4)
+		setNumber(t, dir, "schema", 5)
 		before, err := os.ReadFile(filepath.Join(dir, persist.FileName))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
 			_, err := persist.Open(dir)
-			if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 4") {
+			if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 5") {
 				t.Errorf("got %v, want a conflict that names the schema", err)
 			}
 		}
 		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("it was changed (%v)", err)
 		}
-		soakreport.RecordResult(t, soakreport.Result{Part: "backup", Claim: "a file of a newer schema is refused and left unchanged", Goal: "refused twice", Observed: "schema 4", Passed: !t.Failed()})
+		soakreport.RecordResult(t, soakreport.Result{Part: "backup", Claim: "a file of a newer schema is refused and left unchanged", Goal: "refused twice", Observed: "schema 5", Passed: !t.Failed()})
 	})
 	t.Run("directory cannot be created", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")

@@ -31,6 +31,7 @@ var layers = map[string]int{
 	"internal/test": 1,
 
 	"internal/argschema": 2, "modules/toolservice/protocol": 2, "internal/keystore": 2, "internal/yamldoc": 2, "internal/failurelog": 2,
+	"toolgroups/bounds": 2,
 
 	"tool": 3, "modules/toolbox/parameter": 3, "internal/oidc": 3, "internal/js": 3,
 	"toolgroups": 4, "model": 4, "internal/payload": 4,

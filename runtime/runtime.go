@@ -165,7 +165,7 @@ func New(config Config) (*Runtime, error) {
 		}
 		rt.useSettings(rt.config.settingsFor(OrgConfig{}))
 	}
-	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal, Owner: rt.callOwner})
+	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal, Owner: rt.callOwner, Inputs: rt.taskInput})
 	if err != nil {
 		return nil, err
 	}

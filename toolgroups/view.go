@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // Undefined is the workflow state of an agent that has none.
@@ -22,10 +23,11 @@ type BoundSet struct {
 	Set    GroupSet
 	Owners map[GroupID]GroupOwner // ids without an owner have no effect; not used if Set is AllGroups
 	Only   GroupOwner             `json:",omitempty"` // if not empty, restricts the set to tools of this owner
+	Bind   bounds.Bind            `json:",omitempty"` // bounds the arguments of tools, under all of their names
 }
 
-// IsAll reports whether b contains all tools.
-func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
+// IsAll reports whether b contains all tools, with any arguments.
+func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" && len(b.Bind) == 0 }
 
 // admits reports whether h belongs to the owner that b is restricted to.
 func (b BoundSet) admits(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
@@ -46,15 +48,16 @@ func (s *Snapshot) BindSet(set GroupSet) BoundSet {
 // and in all sets that limit it. It is immutable once it is published. The zero View
 // allows nothing. A View is safe for concurrent use.
 type View struct {
-	revision     uint64                  // of the Snapshot
-	evaluations  [Granted + 1]Evaluation // by rule
-	handles      []*ToolHandle           // allowed, whether visible in a state or not
-	bits         bits                    // of handles
-	defaultState StateView               // of every state that is not in states
-	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
-	prompts      []*group                // the allowed groups that have prompts
-	fallbacks    []*group                // the allowed groups that have a Fallback
-	through      map[uint32]GroupID      // of handles that are not allowed through the group that owns them
+	revision     uint64                     // of the Snapshot
+	evaluations  [Granted + 1]Evaluation    // by rule
+	handles      []*ToolHandle              // allowed, whether visible in a state or not
+	bits         bits                       // of handles
+	defaultState StateView                  // of every state that is not in states
+	states       map[string]*StateView      // by state that a tool names; nil if no tool is limited to states
+	prompts      []*group                   // the allowed groups that have prompts
+	fallbacks    []*group                   // the allowed groups that have a Fallback
+	through      map[uint32]GroupID         // of handles that are not allowed through the group that owns them
+	checks       map[uint32][]*bounds.Check // by index of handles whose arguments are bounded; nil if there are none
 
 	once     sync.Once         // guards listable
 	listable []tool.Definition // built by Listable
@@ -165,7 +168,8 @@ func (s *StateView) EvaluateTool(h *ToolHandle) *Evaluation {
 	return &v.evaluations[NotGranted]
 }
 
-// Compile returns a View of the tools that are in use and in all of limits. Its tools
+// Compile returns a View of the tools that are in use and in all of limits, with the bounds of
+// all of them. It leaves out tools whose bounds surely let no arguments through. Its tools
 // are ordered by the groups of use and then by registration.
 func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	handles := s.handles(use)
@@ -177,6 +181,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	}
 	handles = withoutAPIs(handles)
 	v := newView()
+	handles = v.bound(handles, append([]BoundSet{use}, limits...))
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.allowedGroups(use, limits, func(g *group) bool { return len(g.prompts) > 0 })
 	v.fallbacks = s.allowedGroups(use, limits, func(g *group) bool { return len(g.Fallback) > 0 })
@@ -236,7 +241,7 @@ func (v *View) ListableTools() []tool.Definition {
 		stateViews := v.stateViews()
 		for _, h := range v.handles {
 			if slices.ContainsFunc(stateViews, func(s *StateView) bool { return s.bits.has(h.index) }) {
-				v.listable = append(v.listable, h.Definition)
+				v.listable = append(v.listable, v.shown(h))
 			}
 		}
 	})
@@ -279,7 +284,7 @@ func (s *StateView) ToolJSON() []byte {
 func (s *StateView) marshal() {
 	s.definitions, s.names = make([]tool.Definition, len(s.handles)), make([]string, len(s.handles))
 	for i, h := range s.handles {
-		s.definitions[i], s.names[i] = h.Definition, h.Definition.Name
+		s.definitions[i], s.names[i] = s.view.shown(h), h.Definition.Name
 	}
 	data, err := tool.MarshalTools(s.definitions)
 	if err != nil { // cannot happen: Register rejects definitions that are not valid JSON

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"encoding/json"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
@@ -24,6 +26,7 @@ type Question struct {
 	Agent  string               `json:"agent,omitempty"`  // id, name in its task, or role name
 	Caller string               `json:"caller,omitempty"` // the name of a token or a user, or user@role with the role's id or name
 	Tool   string               `json:"tool,omitempty"`   // its name
+	Args   json.RawMessage      `json:"args,omitempty"`   // arguments of a call of Tool, an object; they are compared with the bounds, not with the schema
 	State  string               `json:"state,omitempty"`  // workflow state to check in
 	Groups *toolgroups.GroupSet `json:"group,omitempty"`  // restricts the check to these groups
 	Who    string               `json:"who,omitempty"`    // a tool's name

@@ -43,6 +43,7 @@ var statuses = map[errcode.Code]int{
 	errcode.Unauthenticated: http.StatusUnauthorized,
 
 	errcode.InsufficientPermissions: http.StatusForbidden,
+	errcode.ArgumentNotGranted:      http.StatusForbidden,
 	errcode.AuthorizationRequired:   http.StatusForbidden,
 	errcode.ApprovalRequired:        http.StatusForbidden,
 	errcode.ApprovalDenied:          http.StatusForbidden,

@@ -61,8 +61,9 @@ type RoleRequest struct {
 	Tasks     *TasksRequest            `json:"tasks,omitempty"`     // what bounds the tasks that its callers start
 	Result    *ResultSpec              `json:"result,omitempty"`    // what the results of its agents must be
 
-	Agent  *org.RoleAgent `json:"agent,omitempty"`  // lets its callers ask its agents
-	States []string       `json:"states,omitempty"` // workflow states in which requests of its callers may begin
+	Agent  *org.RoleAgent  `json:"agent,omitempty"`  // lets its callers ask its agents
+	States []string        `json:"states,omitempty"` // workflow states in which requests of its callers may begin
+	Bind   json.RawMessage `json:"bind,omitempty"`   // bounds the arguments of tools wherever the role uses or grants them
 
 	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 
@@ -72,7 +73,7 @@ type RoleRequest struct {
 
 // NullableRoleFields are the fields of a RoleRequest that may be null.
 func NullableRoleFields() []string {
-	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result", "agent", "states"}
+	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result", "agent", "states", "bind"}
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.

@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // Role is a document of kind role: the prompt, model and permissions of its agents.
@@ -37,6 +38,7 @@ type Role struct {
 	Agent       *RoleAgent        `json:",omitempty"` // lets its callers ask its agents; nil does not
 	States      []string          `json:",omitempty"` // workflow states in which requests of its callers may begin
 	Workspace   WorkspaceField    `json:",omitzero"`  // of callers in this role whose token has none
+	Bind        bounds.Bind       `json:",omitempty"` // bounds the arguments of tools; nil adds no bound
 	Pos         yamldoc.Pos
 }
 
@@ -65,6 +67,7 @@ func readRole(it item) {
 		"agent":       roleAgentField(&role.Agent),
 		"states":      statesField(&role.States),
 		"workspace":   it.workspaceField(&role.Workspace),
+		"bind":        bindField(&role.Bind),
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/org/hosts"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // Network configures which addresses sources of type http may dial: public ones, and
@@ -76,7 +77,7 @@ var (
 )
 
 // sameHostOnly allows redirects within one host only, since headers and query contain
-// secrets.
+// secrets, and within the bounds on the call.
 func sameHostOnly(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	if next.URL.Scheme != first.Scheme || next.URL.Host != first.Host {
@@ -84,6 +85,9 @@ func sameHostOnly(next *http.Request, before []*http.Request) error {
 	}
 	if len(before) > maxRedirects {
 		return errRedirectLoop
+	}
+	if v := bounds.CheckURL(next.Context(), next.URL); v != nil {
+		return errcode.New(errcode.ArgumentNotGranted, "%s; the service redirects there", v.Error()).With("path", v.Path)
 	}
 	return nil
 }

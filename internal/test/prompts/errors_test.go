@@ -133,6 +133,7 @@ var unprovoked = map[errcode.Code]string{
 	"question_not_found":       "of operators and clients",
 	"unauthenticated":          "of callers that present a token",
 	"authorization_required":   "of MCP servers with OAuth",
+	"argument_not_granted":     "of roles with bounds",
 	"approval_required":        "no tool needs an approval",
 	"approval_denied":          "no tool needs an approval",
 	"budget_exceeded":          "pauses the task",

@@ -1,0 +1,61 @@
+package bounds
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+
+	"github.com/tidwall/gjson"
+)
+
+type callKey struct{}
+
+// BoundCall is an allowed call with the bounds of its tool and the input of its task.
+type BoundCall struct {
+	Checks []*Check
+	Inputs TaskInputs
+}
+
+// WithCall returns a context for the bounds that CheckURL reads. The gate calls it.
+func WithCall(ctx context.Context, call BoundCall) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+// CheckURL returns the first bound of the call in ctx that rejects a URL to which its request
+// is redirected, nil if all allow it. A condition with the operator url, also in a list, must
+// hold for the new URL as it did for the argument. A context without a bound call rejects no
+// URL.
+func CheckURL(ctx context.Context, u *url.URL) *Violation {
+	call, _ := ctx.Value(callKey{}).(BoundCall)
+	text, _ := json.Marshal(u.String()) // a string always marshals
+	value := gjson.ParseBytes(text)
+	for _, c := range call.Checks {
+		for i := range c.paths {
+			w := walk{evaluation: &evaluation{inputs: call.Inputs, budget: maxWork}, rule: &c.paths[i]}
+			if !c.paths[i].boundsURL() {
+				continue
+			}
+			if name, ok := w.rule.hold(value, w.evaluation); !ok {
+				return w.violation(name, "the request is redirected to a URL outside the bound")
+			}
+		}
+	}
+	return nil
+}
+
+// boundsURL reports whether c has the operator url, in a list or not.
+func (c condition) boundsURL() bool {
+	for _, op := range c.operators {
+		switch o := op.(type) {
+		case *address:
+			return true
+		case anyOf:
+			for _, inner := range o {
+				if inner.boundsURL() {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
