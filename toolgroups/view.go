@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -46,15 +47,16 @@ func (s *Snapshot) BindSet(set GroupSet) BoundSet {
 // and in all sets that limit it. It is immutable once it is published. The zero View
 // allows nothing. A View is safe for concurrent use.
 type View struct {
-	revision     uint64                  // of the Snapshot
-	evaluations  [Granted + 1]Evaluation // by rule
-	handles      []*ToolHandle           // allowed, whether visible in a state or not
-	bits         bits                    // of handles
-	defaultState StateView               // of every state that is not in states
-	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
-	prompts      []*group                // the allowed groups that have prompts
-	fallbacks    []*group                // the allowed groups that have a Fallback
-	through      map[uint32]GroupID      // of handles that are not allowed through the group that owns them
+	revision     uint64                    // of the Snapshot
+	evaluations  [Granted + 1]Evaluation   // by rule
+	handles      []*ToolHandle             // allowed, whether visible in a state or not
+	bits         bits                      // of handles
+	defaultState StateView                 // of every state that is not in states
+	states       map[string]*StateView     // by state that a tool names; nil if no tool is limited to states
+	prompts      []*group                  // the allowed groups that have prompts
+	fallbacks    []*group                  // the allowed groups that have a Fallback
+	through      map[uint32]GroupID        // of handles that are not allowed through the group that owns them
+	approvals    map[uint32]approval.Rules // of handles whose calls wait for people; nil if there are none
 
 	once     sync.Once         // guards listable
 	listable []tool.Definition // built by Listable
