@@ -51,6 +51,9 @@ func (a *api) decideApprovals(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(list.Decisions) == 0 {
+		return nil, errcode.New(errcode.InvalidArguments, "field \"decisions\" is missing: name a request and an action in each").With("field", "decisions")
+	}
 	decided, err := a.decideAll(r, list.Decisions)
 	if err != nil {
 		return nil, err

@@ -53,10 +53,16 @@ func (rt *Runtime) storeApproval(b *journal.Batch, a Approval) {
 }
 
 // checkTaken returns gate.ErrSuperseded if the approval of an allowed call is not granted any
-// more. It is called within the commit that starts the call.
+// more, or if another request for a denied one was recorded since. It is called within the commit that starts the call.
 func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) error {
 	for _, c := range calls {
 		need, asks := c.Need()
+		if asks && c.Code() == errcode.ApprovalRequired {
+			same, ok := rt.approvals.byCall(rt.approvalKey(p, c.Request.Call, need.Args))
+			if ok && same.ID != c.Approval() && same.Bound == rt.bindApproval(p, c.Request.Call, need) {
+				return gate.ErrSuperseded // the same call was made at the same time
+			}
+		}
 		if !asks || !c.Allowed() {
 			continue
 		}
