@@ -97,6 +97,10 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return fmt.Sprintf("? %s  %s", who, questionText(b))
 	case journal.QuestionAnswered:
 		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), answeredText(b))
+	case journal.ApprovalRequested:
+		return fmt.Sprintf("? %s  %s waits for an approval: rolecall approval show %s", who, textutil.Sanitize(b.Tool), textutil.Sanitize(b.Approval))
+	case journal.ApprovalDecided:
+		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), decidedText(b))
 	case journal.UngroundedAnswer:
 		return v.color(red, fmt.Sprintf("! %s  answer withheld: no call of the turn was successful", who))
 	case journal.StateTransition:
@@ -113,6 +117,24 @@ func questionText(b journal.QuestionAsked) string {
 		text += " " + textutil.Sanitize(b.URL)
 	}
 	return text
+}
+
+// decidedText says what people have decided about a call.
+func decidedText(b journal.ApprovalDecided) string {
+	text := map[string]string{
+		journal.ApprovalVoted: "one of several approvals", journal.ApprovalGiven: "approved", journal.ApprovalRefused: "refused",
+		journal.ApprovalExpired: "the time for an approval is over", journal.ApprovalVoid: "the request for an approval is void",
+	}[b.Outcome]
+	if b.By != "" {
+		text += " by " + b.By
+	}
+	if b.Override {
+		text += ", in place of the approvers"
+	}
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	return textutil.Sanitize(text)
 }
 
 // answeredText says how a question ended.

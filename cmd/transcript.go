@@ -68,6 +68,10 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 		return questionText(b), ""
 	case journal.QuestionAnswered:
 		return b.Tool + ": " + answeredText(b), t.indent(plainPayload(b.Content))
+	case journal.ApprovalRequested:
+		return b.Tool + " waits for an approval until " + b.Until.Format("2006-01-02 15:04:05Z07:00"), ""
+	case journal.ApprovalDecided:
+		return b.Tool + ": " + decidedText(b), t.indent(plainPayload(b.Args))
 	case journal.UngroundedAnswer:
 		return "answer withheld: no call of the turn was successful", ""
 	case journal.StateTransition:

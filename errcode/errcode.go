@@ -70,6 +70,7 @@ const (
 	TaskNotFound      Code = "task_not_found"
 	ArtifactNotFound  Code = "artifact_not_found"
 	QuestionNotFound  Code = "question_not_found" // the task waits for no answer to this question
+	ApprovalNotFound  Code = "approval_not_found" // no request with this id waits for the approval of the sender
 	InvalidTaskBrief  Code = "invalid_task_brief"
 	NotChildAgent     Code = "not_child_agent"
 	UnknownRecipient  Code = "unknown_recipient"

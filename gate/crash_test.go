@@ -37,6 +37,9 @@ func TestCall_CrashAtStepHasNoEffect(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			for _, effect := range []tool.Effect{tool.Mutating, tool.Idempotent, tool.ReadOnly} {
 				for _, started := range []bool{false, true} {
+					if step == "approve" && started && effect == tool.Mutating {
+						continue // check retry, the step before, denies it
+					}
 					name := fmt.Sprintf("%s, after %v, %v, started %v", step, after, effect, started)
 					t.Run(name, func(t *testing.T) { crashAt(t, step, after, effect, started) })
 				}
@@ -53,7 +56,7 @@ func crashAt(t *testing.T, step string, after bool, effect tool.Effect, started 
 	}})
 	r := request("a", `{}`)
 	r.Started, r.Effect = started, effect
-	denied := started && effect == tool.Mutating // by check retry, the last step
+	denied := started && effect == tool.Mutating // by check retry
 
 	s := &stepPause{reached: make(chan struct{}), resume: make(chan struct{}), step: step, after: after}
 	gate.AtSteps(t, s.atStep)

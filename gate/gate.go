@@ -41,7 +41,8 @@
 //
 //  1. The checks of steps.go: resolve the principal, parse the arguments,
 //     authorize, validate the arguments, compare them with the bounds, authenticate,
-//     check what the caller may record, and refuse unsafe retries.
+//     check what the caller may record, refuse unsafe retries, and let calls wait
+//     that people must approve.
 //  2. Acquire a lease on each tool whose module can be replaced while it runs.
 //  3. Record decisions and intents with [CallRecorder.CallStarted]. A call starts when
 //     this commit succeeds.
@@ -101,6 +102,10 @@ type CallRecorder interface {
 	// record nothing if one of the calls is Superseded at the moment of the commit.
 	CallStarted(ctx context.Context, calls []*Admission) error
 
+	// A call that is Waiting does not run: CallStarted records what it waits for. The other
+	// calls go on. CallStarted takes the Approval of an allowed call, once, and returns
+	// ErrSuperseded if it is not granted any more.
+
 	// CallFinished records the outcomes of the calls and the workflow state that they
 	// lead to.
 	CallFinished(ctx context.Context, calls []*Admission) error
@@ -127,6 +132,9 @@ type Config struct {
 	// Inputs, if set, returns a value of the input of a principal's task, as JSON, for bounds
 	// with the operator input. It reports false if there is no such value. Nil has none.
 	Inputs func(ctx context.Context, p identity.Principal, name string) (json.RawMessage, bool)
+
+	// Approvals knows which calls people have approved. Nil denies the calls that need it.
+	Approvals ApprovalDesk
 
 	// Owner returns the Owner of a principal's calls. Nil makes each principal an owner.
 	Owner func(p identity.Principal) string

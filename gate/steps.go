@@ -52,11 +52,15 @@ type Admission struct {
 	secure    json.RawMessage            // secure arguments, if the tool takes them
 	claims    map[string]json.RawMessage // verified claims by auth service
 
+	need     *ApprovalNeed // of a call that rules select, else nil
+	approval string        // see Approval
+	waiting  bool          // for people; false only if none is needed or they have approved
+
 	claimChecks []func() bool // report whether the services that verified claims are still active
 }
 
-// Allowed reports whether the call has passed all steps so far.
-func (a *Admission) Allowed() bool { return a.Err == nil }
+// Allowed reports whether the call has passed all steps so far and waits for nobody.
+func (a *Admission) Allowed() bool { return a.Err == nil && !a.waiting }
 
 // Code returns the error code of a denial or of a failed Result, "" after a success.
 func (a *Admission) Code() errcode.Code {
@@ -94,6 +98,7 @@ var steps = []step{
 	{"authenticate", (*Gate).authenticate},
 	{"check quota", (*Gate).checkQuota},
 	{"check retry", (*Gate).checkRetry},
+	{"approve", (*Gate).approve},
 }
 
 // admit takes a request through the steps. It stops at the first denial.

@@ -151,7 +151,7 @@ func typeText(p *jsonschema.Schema) string {
 
 // tagTitles are the titles of the tags of routes, in order.
 var tagTitles = []struct{ name, title string }{
-	{"tasks", "Tasks"}, {"events", "Events"}, {"agents", "Agents"}, {"roles", "Roles"}, {"tools", "Tools"}, {"artifacts", "Artifacts"},
+	{"tasks", "Tasks"}, {"approvals", "Approvals"}, {"events", "Events"}, {"agents", "Agents"}, {"roles", "Roles"}, {"tools", "Tools"}, {"artifacts", "Artifacts"},
 	{"process", "The process"}, {"toolbox", "MCP Toolbox"}, {"mcp", "Model Context Protocol"}, {"openai", "The OpenAI API"}, {"authzen", "AuthZEN"}, {"hooks", "Triggers"},
 	{"sessions", "Sessions of browsers"},
 }

@@ -16,7 +16,7 @@ import (
 // routes returns the routes of the whole API.
 func (a *api) routes() []route {
 	return slices.Concat(
-		tagged("tasks", a.taskRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
+		tagged("tasks", a.taskRoutes()), tagged("approvals", a.approvalRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
 		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", slices.Concat(a.processRoutes(), a.resourceRoutes())),
 		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", slices.Concat(a.mcpRoutes(), a.loginRoutes())), tagged("openai", a.openaiRoutes()),
 		tagged("authzen", a.authzenRoutes()), tagged("hooks", a.hookRoutes()), tagged("sessions", a.sessionRoutes()),
@@ -130,6 +130,26 @@ func (a *api) taskRoutes() []route {
 			method: "POST", path: "/api/v1/tasks/{id}/questions/{question}", id: "answerToolQuestion", summary: "Answer a question of a tool, once; the answer lists those that still wait",
 			scopes: callers, body: wire.ToolAnswer{}, answer: wire.ToolQuestions{},
 			errors: []errcode.Code{errcode.TaskNotFound, errcode.QuestionNotFound}, serve: jsonEndpoint(a.answerToolQuestion),
+		},
+	}
+}
+
+// approvalRoutes are about calls that wait for people. A caller sees those that it may approve.
+func (a *api) approvalRoutes() []route {
+	unknown := []errcode.Code{errcode.ApprovalNotFound}
+	return []route{
+		{
+			method: "GET", path: "/api/v1/approvals", id: "listApprovals", summary: "List the calls that wait for the sender's approval, oldest first",
+			params: paged(), scopes: callers, answer: wire.Page[wire.Approval]{}, serve: a.listEndpoint(a.listApprovals),
+		}, {
+			method: "POST", path: "/api/v1/approvals", id: "decideApprovals", summary: "Approve or deny several calls in one commit, with an outcome each",
+			scopes: callers, body: wire.ApprovalDecisions{}, answer: wire.ApprovalOutcomes{}, serve: jsonEndpoint(a.decideApprovals),
+		}, {
+			method: "GET", path: "/api/v1/approvals/{id}", id: "findApproval", summary: "Show a call that waits, with its arguments",
+			scopes: callers, answer: wire.Approval{}, errors: unknown, serve: jsonEndpoint(a.showApproval),
+		}, {
+			method: "POST", path: "/api/v1/approvals/{id}", id: "decideApproval", summary: "Approve or deny a call that waits",
+			scopes: callers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: append(unknown, errcode.Conflict), serve: jsonEndpoint(a.decideApproval),
 		},
 	}
 }

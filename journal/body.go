@@ -114,8 +114,9 @@ type ToolCall struct {
 	Reason   string          `json:"reason,omitempty"`
 	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call, or "suspended"
 	Epoch    uint64          `json:"epoch"`
-	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means mutating
-	Caller   string          `json:"caller,omitempty"` // the identity.Principal that called, unless it is an agent
+	Effect   tool.Effect     `json:"effect,omitzero"`    // of the tool when the call started; absent means mutating
+	Caller   string          `json:"caller,omitempty"`   // the identity.Principal that called, unless it is an agent
+	Approval string          `json:"approval,omitempty"` // the approval that the call has used, or that was denied
 
 	// Arguments that are not in Args. Those of an agent's call are in its answer. Large
 	// ones of an external caller's call are stored content; of a denied call, which may
@@ -175,6 +176,47 @@ type QuestionAnswered struct {
 	Reason   string          `json:"reason,omitempty"`  // why there is no answer
 	Caller   string          `json:"caller,omitempty"`  // as in ToolCall
 }
+
+// ApprovalRequested records that a call waits until people approve it, or its deadline.
+type ApprovalRequested struct {
+	Approval   string          `json:"approval"` // id of the request
+	Call       identity.CallID `json:"call"`
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args,omitempty"`   // absent if they are large: the request has them
+	Digest     string          `json:"digest"`           // of the arguments, see approval.DigestJSON
+	Definition string          `json:"definition"`       // digest of the definition of the tool
+	Rules      json.RawMessage `json:"rules"`            // that select the call, a list of approval.Rule
+	Reason     string          `json:"reason,omitempty"` // the text of the answer with the call, shortened
+	Epoch      uint64          `json:"epoch"`
+	Until      time.Time       `json:"until"`            // after that the call is denied
+	Caller     string          `json:"caller,omitempty"` // as in ToolCall
+}
+
+// ApprovalDecided records a vote about a request for approval, or its end.
+type ApprovalDecided struct {
+	Approval string          `json:"approval"`
+	Call     identity.CallID `json:"call"`
+	Tool     string          `json:"tool"`
+	Outcome  string          `json:"outcome"`        // vote, approved, denied, expired or void
+	By       string          `json:"by,omitempty"`   // the identity.Principal; "" for expired and void
+	As       string          `json:"as,omitempty"`   // name of the role in which a caller decided
+	Auth     string          `json:"auth,omitempty"` // how the principal was authenticated
+	Reason   string          `json:"reason,omitempty"`
+	Override bool            `json:"override,omitempty"` // an operator approved in place of the approvers
+	Digest   string          `json:"digest,omitempty"`   // of the arguments that the decision is about
+	Args     json.RawMessage `json:"args,omitempty"`     // that the approver set in place of those of the call
+	Waited   time.Duration   `json:"waited,omitempty"`   // since the request, in nanoseconds
+	Caller   string          `json:"caller,omitempty"`   // as in ToolCall
+}
+
+// Outcomes of an ApprovalDecided.
+const (
+	ApprovalVoted   = "vote"     // one of several approvals that are needed
+	ApprovalGiven   = "approved" // the call may run, once
+	ApprovalRefused = "denied"
+	ApprovalExpired = "expired"
+	ApprovalVoid    = "void" // the call will not run: its agent or task has ended, or it has changed
+)
 
 // StateTransition records a change of the workflow state of an agent, or of an
 // external caller in its role.
@@ -326,6 +368,8 @@ func (ToolResult) EventType() EventType        { return "tool_result" }
 func (ToolError) EventType() EventType         { return "tool_error" }
 func (QuestionAsked) EventType() EventType     { return "question_asked" }
 func (QuestionAnswered) EventType() EventType  { return "question_answered" }
+func (ApprovalRequested) EventType() EventType { return "approval_requested" }
+func (ApprovalDecided) EventType() EventType   { return "approval_decided" }
 func (StateTransition) EventType() EventType   { return "state_transition" }
 func (UngroundedAnswer) EventType() EventType  { return "ungrounded_answer" }
 func (RoleChanged) EventType() EventType       { return "role_changed" }
@@ -356,6 +400,8 @@ func (ToolResult) body()        {}
 func (ToolError) body()         {}
 func (QuestionAsked) body()     {}
 func (QuestionAnswered) body()  {}
+func (ApprovalRequested) body() {}
+func (ApprovalDecided) body()   {}
 func (StateTransition) body()   {}
 func (UngroundedAnswer) body()  {}
 func (RoleChanged) body()       {}
@@ -395,7 +441,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
 	decoder[MailDropped], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
-	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot],
+	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot], decoder[ApprovalRequested], decoder[ApprovalDecided],
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
@@ -407,7 +453,7 @@ func EventTypes() []EventType {
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
 		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
-		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(),
+		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(), ApprovalRequested{}.EventType(), ApprovalDecided{}.EventType(),
 	}
 	slices.Sort(list)
 	return list

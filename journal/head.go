@@ -99,7 +99,8 @@ func (h EventHead) isOfCaller() bool {
 // of a workflow state.
 func (h EventHead) isOfCall() bool {
 	return h.IsType(ToolCall{}.EventType()) || h.IsType(ToolResult{}.EventType()) || h.IsType(ToolError{}.EventType()) ||
-		h.IsType(StateTransition{}.EventType()) || h.IsType(QuestionAsked{}.EventType()) || h.IsType(QuestionAnswered{}.EventType())
+		h.IsType(StateTransition{}.EventType()) || h.IsType(QuestionAsked{}.EventType()) || h.IsType(QuestionAnswered{}.EventType()) ||
+		h.IsType(ApprovalRequested{}.EventType()) || h.IsType(ApprovalDecided{}.EventType())
 }
 
 // EventFilter reports whether an event is wanted.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -35,6 +36,8 @@ type constraint struct {
 	ofCaller bool  // it bounds the caller of the task
 
 	suspended bool // the role is suspended: nothing is allowed
+
+	approval []approval.Rule // which calls wait for people
 }
 
 // as returns c as a limit of a kind.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -69,6 +70,7 @@ type Role struct {
 	Result        *ResultSpec                                  `json:"result,omitempty"`     // what its agents' results must be; nil for any result
 	Agent         *RoleAgent                                   `json:"agent,omitempty"`      // lets its callers ask its agents; only of declared roles
 	States        []string                                     `json:"states,omitempty"`     // workflow states in which its callers may begin; only of declared roles
+	Approval      []approval.Rule                              `json:"approval,omitempty"`   // which calls of its agents and callers, and of those below, wait for people; only of declared roles
 	Bind          bounds.Bind                                  `json:"bind,omitempty"`       // bounds the arguments of tools wherever it uses or grants them
 }
 
@@ -114,11 +116,12 @@ type RoleSpec struct {
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *toolgroups.Gating
 	Server    *string
-	TasksAs   *string     // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
-	Result    *ResultSpec // nil is any result; in an update it keeps its value
-	Agent     *RoleAgent  // nil lets its callers ask no agents; in an update it keeps its value
-	States    []string    // in an update nil keeps its value
-	Bind      bounds.Bind // nil adds no bound; in an update it keeps its value, and an empty one removes all bounds
+	TasksAs   *string         // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
+	Result    *ResultSpec     // nil is any result; in an update it keeps its value
+	Agent     *RoleAgent      // nil lets its callers ask no agents; in an update it keeps its value
+	States    []string        // in an update nil keeps its value
+	Approval  []approval.Rule // in an update nil keeps its value
+	Bind      bounds.Bind     // nil adds no bound; in an update it keeps its value, and an empty one removes all bounds
 
 	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
 	// also if such a group is registered later, until the role is written again.
@@ -281,7 +284,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Description, Prompt, Model,
-// Limits, Hosts, Pattern, ToolGated, Server, TasksAs, Result, Agent, States and Bind clear the field, because a file
+// Limits, Hosts, Pattern, ToolGated, Server, TasksAs, Result, Agent, States, Approval and Bind clear the field, because a file
 // specifies a role completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
@@ -351,7 +354,7 @@ func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 		Name: cmp.Or(s.Name, old.Name), Description: cmp.Or(s.Description, old.Description), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
 		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
 		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
-		Result: cmp.Or(s.Result, old.Result), Agent: cmp.Or(s.Agent, old.Agent), States: s.statesOr(old.States), Bind: s.bindOr(old.Bind),
+		Result: cmp.Or(s.Result, old.Result), Agent: cmp.Or(s.Agent, old.Agent), States: s.statesOr(old.States), Approval: s.approvalOr(old.Approval), Bind: s.bindOr(old.Bind),
 	}
 }
 
@@ -361,7 +364,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	if editor.name == CreatorConfig { // the file is complete: zero values are meant
 		merged.Description, merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Description, spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server, merged.Result = spec.Pattern, spec.ToolGated, spec.Server, spec.Result
-		merged.Agent, merged.States, merged.Bind = spec.Agent, spec.States, spec.Bind
+		merged.Agent, merged.States, merged.Approval, merged.Bind = spec.Agent, spec.States, spec.Approval, spec.Bind
 	}
 	if merged.Name != old.Name { // a stored role keeps its name
 		if err := CheckRoleName(merged.Name); err != nil {
@@ -498,6 +501,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if err := checkRequests(creator, spec); err != nil {
 		return nil, err
 	}
+	if err := checkApproval(creator, spec); err != nil {
+		return nil, err
+	}
 	use, grant := o.resolveGrants(creator, spec)
 	for _, id := range append(use.GroupIDs(), grant.GroupIDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
@@ -511,7 +517,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	maps.Copy(owners, o.bind(grant).Owners)
 	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server), Result: spec.Result.normalized(),
-		Agent: spec.Agent, States: slices.Clone(spec.States), Bind: storedBind(spec.Bind),
+		Agent: spec.Agent, States: slices.Clone(spec.States), Approval: slices.Clone(spec.Approval), Bind: storedBind(spec.Bind),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}
@@ -540,7 +546,8 @@ func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Description == other.Description && r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server && r.Result.equal(other.Result) &&
-		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks && r.Agent.equal(other.Agent) && slices.Equal(r.States, other.States) && r.Bind.Equal(other.Bind)
+		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks && r.Agent.equal(other.Agent) && slices.Equal(r.States, other.States) &&
+		equalApproval(r.Approval, other.Approval) && r.Bind.Equal(other.Bind)
 }
 
 // MatchesSpec reports whether r has the content of s, a complete specification: its Use and
@@ -548,7 +555,7 @@ func (r *Role) sameAs(other *Role) bool {
 func (r *Role) MatchesSpec(s RoleSpec) bool {
 	return r.Name == s.Name && r.Description == s.Description && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
 		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) && r.Result.equal(s.Result.normalized()) &&
-		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant) && r.Bind.Equal(s.Bind)
+		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant) && equalApproval(r.Approval, s.Approval) && r.Bind.Equal(s.Bind)
 }
 
 // use returns what the agents of r may use, as a constraint with the given reason.
@@ -573,12 +580,12 @@ func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.BoundSet {
 // stays tool-gated if it was, so that this does not free the agents that it limits.
 func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Status != Active {
-		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r}
+		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r, approval: r.Approval}
 	}
 	if r.Suspended() {
-		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
+		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true, approval: r.Approval}
 	}
-	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r}
+	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r, approval: r.Approval}
 	if c.Only != "" {
 		c.serverReason = "the server " + r.Server + " of role " + r.Name
 	}

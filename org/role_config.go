@@ -161,6 +161,9 @@ func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 			plan.edits = append(plan.edits, *edit)
 		}
 	}
+	if err := o.checkApprovers(c); err != nil {
+		return err
+	}
 	return o.planTasks(plan, c)
 }
 

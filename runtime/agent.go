@@ -95,6 +95,9 @@ func (a *actor) step(ctx context.Context) error {
 	}
 	switch a.state.next() {
 	case stepCall:
+		if len(a.readyCalls()) == 0 {
+			return errIdle // it rests until people have decided; its journal says that it has work
+		}
 		return a.runCalls(ctx, nil)
 	case stepAsk:
 		return a.askModel(ctx)
@@ -243,10 +246,10 @@ func (a *actor) finish(answer *model.Answer) error {
 }
 
 // runCalls passes the open calls to the gate: those of answer, which is recorded
-// with the first intents, or with a nil answer those an earlier process left
-// open.
+// with the first intents, or with a nil answer those that are left open: by an earlier
+// process, or because they waited for people who have decided now.
 func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
-	calls, refused := a.state.pending, a.state.refused
+	calls, refused := a.readyCalls(), a.state.refused
 	if answer != nil {
 		calls, refused = answer.Calls, refusedCall(answer)
 	}
@@ -269,6 +272,11 @@ func (a *actor) passCalls(ctx context.Context, calls []model.Call, refused *refu
 		if c.ID == cut.id {
 			requests[i].Cut = cut.tokens
 		}
+		args, err := a.rt.editedArgs(identity.ByAgent(a.agent.ID), requests[i])
+		if err != nil {
+			return err
+		}
+		requests[i].Args = args
 	}
 	defer a.hold.end()
 	defer r.unlockCaller()
@@ -297,6 +305,9 @@ func (a *actor) commit(b *journal.Batch) error {
 			}
 		}
 		a.countTurn(b)
+		if slices.ContainsFunc(b.Events, func(e journal.Event) bool { _, failed := e.Body.(journal.TurnFailed); return failed }) {
+			a.rt.voidApprovals(b, a.task, "the turn of the agent has ended", func(p *Approval) bool { return p.Agent == a.agent.ID })
+		}
 		return nil
 	}
 	if _, err := a.rt.commit(b); err != nil {

@@ -139,6 +139,8 @@ func (rt *Runtime) advanceEpoch() error {
 		b.Put = storeRecords(rt.org.AdvanceEpoch())
 		return nil
 	}})
-	rt.advanced = err == nil
+	if rt.advanced = err == nil; rt.advanced {
+		rt.approvals.begin(rt.expireApprovals)
+	}
 	return err
 }

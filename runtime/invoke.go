@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,7 @@ func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name s
 	ec := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role}), hold: diskHold{guard: rt.disk}}
 	defer ec.hold.end()
 	ctx = rt.withLoggedInput(ctx, tool.InputOf(ctx), by.String(), ec.event)
-	a, err := ec.call(ctx, gate.CallRequest{Call: tool.Call{ID: callID(ctx), Name: sanitizeToolName(name), Args: args}})
+	a, err := ec.callApproved(ctx, gate.CallRequest{Call: tool.Call{ID: callID(ctx), Name: sanitizeToolName(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
 		err = closingError()
 	}
@@ -157,6 +158,16 @@ func (ec *externalCall) call(ctx context.Context, r gate.CallRequest) (*gate.Adm
 	return ec.attempt(ctx, r)
 }
 
+// callApproved is call with the arguments that an approver has set, if one has.
+func (ec *externalCall) callApproved(ctx context.Context, r gate.CallRequest) (*gate.Admission, error) {
+	args, err := ec.rt.editedArgs(ec.by, r)
+	if err != nil {
+		return nil, err
+	}
+	r.Args = args
+	return ec.call(ctx, r)
+}
+
 // attempt passes the call through the gate once.
 func (ec *externalCall) attempt(ctx context.Context, r gate.CallRequest) (*gate.Admission, error) {
 	all, err := ec.rt.gate.Call(ctx, ec.by, []gate.CallRequest{r}, ec)
@@ -170,7 +181,14 @@ func (ec *externalCall) attempt(ctx context.Context, r gate.CallRequest) (*gate.
 // current. Denied calls are recorded together with their outcome, since they do
 // not run.
 func (ec *externalCall) CallStarted(ctx context.Context, calls []*gate.Admission) error {
-	b := &journal.Batch{Prepare: func(*journal.Batch) error { return ec.rt.checkCurrent(ec.by, calls) }}
+	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
+		if err := cmp.Or(ec.rt.checkCurrent(ec.by, calls), ec.rt.checkTaken(ec.by, calls)); err != nil {
+			return err
+		}
+		ec.rt.takeApprovals(b, ec.by, calls)
+		ec.rt.requestApprovals(b, ec.by, calls, "", ec.event)
+		return nil
+	}}
 	for _, c := range calls {
 		if c.NextState() != "" && !ec.exclusive {
 			return errNeedsExclusive
@@ -223,9 +241,9 @@ func (ec *externalCall) record(b *journal.Batch, calls []*gate.Admission) error 
 }
 
 // hasEffect reports whether a call may change anything inside or outside the
-// organization.
+// organization. A call that uses an approval, or that people are asked about, changes that.
 func hasEffect(c *gate.Admission) bool {
-	return c.Allowed() && (c.Effect() != tool.ReadOnly || c.NextState() != "")
+	return c.Approval() != "" || c.Allowed() && (c.Effect() != tool.ReadOnly || c.NextState() != "")
 }
 
 // recordSize estimates how many bytes the events of calls take.

@@ -257,6 +257,7 @@ func (rt *Runtime) storedAgent(id identity.AgentID) (org.Agent, bool) {
 func (rt *Runtime) recordTerminations(b *journal.Batch, by identity.Principal, ended []org.Termination) {
 	for _, t := range ended {
 		b.Purge = append(b.Purge, t.Agent)
+		rt.voidApprovals(b, t.Task, "its agent was terminated", func(a *Approval) bool { return a.Agent == t.Agent })
 		b.Events = append(b.Events, rt.terminatedEvent(by, t))
 	}
 }

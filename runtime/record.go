@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -57,7 +58,14 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 	if r.answer != nil {
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
 	}
+	said := ""
+	if r.answer != nil {
+		said = r.answer.Text
+	}
 	for _, c := range calls {
+		if c.Waiting() {
+			continue
+		}
 		e := decisionEvent(c)
 		detachArgs(&e) // the answer has them
 		b.Events = append(b.Events, r.a.event(e))
@@ -65,7 +73,15 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // no call will run: one commit is enough
 		r.outcomes(b, calls)
 	}
-	prependPrepare(b, func(*journal.Batch) error { return r.a.rt.checkCurrent(identity.ByAgent(r.a.agent.ID), calls) })
+	by := identity.ByAgent(r.a.agent.ID)
+	prependPrepare(b, func(b *journal.Batch) error {
+		if err := cmp.Or(r.a.rt.checkCurrent(by, calls), r.a.rt.checkTaken(by, calls)); err != nil {
+			return err
+		}
+		r.a.rt.takeApprovals(b, by, calls)
+		r.a.rt.requestApprovals(b, by, calls, said, r.a.event)
+		return nil
+	})
 	if err := r.a.commit(b); err != nil {
 		return err
 	}
@@ -143,6 +159,9 @@ func (r *recorder) unlockCaller() {
 // outcomes adds the outcome events of calls to a batch, in their order.
 func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	for _, c := range calls {
+		if c.Waiting() {
+			continue
+		}
 		b.Events = append(b.Events, r.a.event(r.outcome(b, c)))
 		if movesState(c) {
 			b.Events = append(b.Events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: toolgroups.StateName(c.Subject.State), To: c.NewState}))
@@ -184,7 +203,7 @@ func (a *actor) moveState(to string) func(*journal.Batch) error {
 func decisionEvent(c *gate.Admission) journal.ToolCall {
 	e := journal.ToolCall{
 		Call: c.Request.ID, Tool: c.Request.Name, Args: c.Request.Args,
-		Group: string(c.Decision.Group()), Decision: journal.Allowed, Epoch: c.Decision.Epoch(), Effect: c.Effect(),
+		Group: string(c.Decision.Group()), Decision: journal.Allowed, Epoch: c.Decision.Epoch(), Effect: c.Effect(), Approval: c.Approval(),
 	}
 	if c.Allowed() {
 		e.Reason = c.Decision.Reason()
@@ -228,7 +247,7 @@ func detachArgs(e *journal.ToolCall) json.RawMessage {
 // too large for the conversation. The data of its contents is stored with it.
 func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
 	r.a.rt.storeContents(b, c, &r.a.hold)
-	result, err := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
+	result, err := r.limitResult(b, c, r.a.tellEdited(c, normalizeJSON(c.Result.JSON())))
 	if err != nil {
 		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: errcode.CodeOf(err), Result: tool.Failure(c.Request.Name, err).JSON()}
 	}

@@ -116,6 +116,10 @@ func (r *recordedBytes) ownerOf(e journal.Event) owner {
 		return owner{caller: b.Caller}
 	case journal.QuestionAnswered:
 		return owner{caller: b.Caller}
+	case journal.ApprovalRequested:
+		return owner{caller: b.Caller}
+	case journal.ApprovalDecided:
+		return owner{caller: b.Caller}
 	case journal.StateTransition:
 		return owner{caller: b.Caller}
 	case journal.TaskDenied:

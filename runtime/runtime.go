@@ -111,6 +111,7 @@ type Runtime struct {
 	recorded   *recordedBytes
 	mail       *waitingMail
 	disk       *diskGuard
+	approvals  *approvalTable
 	deltas     deltaHub      // live output for WatchTask
 	questions  openQuestions // of the tools of tasks
 
@@ -146,7 +147,12 @@ func New(config Config) (*Runtime, error) {
 		return nil, fmt.Errorf("load organization: %w", err)
 	}
 	rt.useSettings(config.settingsFor(OrgConfig{}))
+	rt.approvals = newApprovalTable(rt.now)
+	if err := rt.loadApprovals(); err != nil {
+		return nil, fmt.Errorf("load requests for approval: %w", err)
+	}
 	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
+	rt.tracker.held = rt.approvals.holdsTask
 	limits := func() StorageLimits { return rt.settings.Load().Storage }
 	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}
 	rt.recorded = &recordedBytes{org: rt.org, limits: limits, log: config.Log}
@@ -165,7 +171,7 @@ func New(config Config) (*Runtime, error) {
 		}
 		rt.useSettings(rt.config.settingsFor(OrgConfig{}))
 	}
-	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal, Owner: rt.callOwner, Inputs: rt.taskInput})
+	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal, Owner: rt.callOwner, Inputs: rt.taskInput, Approvals: rt})
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +220,7 @@ func (c *Config) complete() error {
 func (rt *Runtime) Close() error {
 	rt.close(errClosing)
 	rt.unnotify()
+	rt.approvals.stop()
 	rt.tracker.wait()
 	return rt.buffer.close()
 }

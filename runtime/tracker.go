@@ -19,6 +19,8 @@ type tracker struct {
 	now     func() time.Time   // current time
 	deliver func(run *taskRun) // called, on a goroutine of its own, when a delayed message of the task is due
 
+	held func(id identity.TaskID) bool // reports whether calls of a task wait for people, so that it does not end
+
 	work sync.WaitGroup // agents, deliveries and external calls; Add only with mu held and ctx not ended
 
 	// mu guards the fields below, the fields of each taskRun except id and done,
@@ -60,7 +62,7 @@ type taskRun struct {
 
 func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver func(*taskRun)) *tracker {
 	return &tracker{
-		org: o, ctx: ctx, now: now, deliver: deliver,
+		org: o, ctx: ctx, now: now, deliver: deliver, held: func(identity.TaskID) bool { return false },
 		active: map[identity.AgentID]*actor{},
 		driven: map[identity.AgentID]*driverMail{},
 		tasks:  map[identity.TaskID]*taskRun{},
@@ -226,8 +228,8 @@ func (t *tracker) acquire(id identity.TaskID) bool {
 }
 
 // release undoes an acquire, a track or a takeDue. It returns the task if it
-// has become idle: no agent is active, no delivery is in progress and no
-// delayed message is left. A task that is kept open never is. The task is then
+// has become idle: no agent is active, no delivery is in progress, no
+// delayed message is left and no call waits for people. A task that is kept open never is. The task is then
 // marked as ended and acquired for the caller, who must record its end or reopen
 // it, and release it afterwards. A retry waits for that release.
 func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
@@ -245,7 +247,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 		t.dropPaused(run)
 		return nil
 	}
-	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
+	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil || t.held(id) {
 		return nil
 	}
 	run.ended, run.newMessages, run.refs = true, false, 1

@@ -75,7 +75,7 @@ func (t *tracker) beginReading(mail *driverMail) {
 // noteStall wakes the driver of a task in which nothing happens any more. It must be called
 // with mu held.
 func (t *tracker) noteStall(run *taskRun) {
-	if !run.driven || !run.isQuiet() {
+	if !run.driven || !run.isQuiet() || t.held(run.id) {
 		return
 	}
 	if mail := t.driven[org.TopAgentID(run.id)]; mail != nil {
@@ -93,7 +93,7 @@ func (t *tracker) isStalled(d *Driver) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[d.task]
-	if run == nil || !run.isQuiet() || d.mail.unread {
+	if run == nil || !run.isQuiet() || t.held(run.id) || d.mail.unread {
 		return false
 	}
 	d.mail.signal() // for others that wait

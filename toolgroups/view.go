@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
@@ -58,6 +59,7 @@ type View struct {
 	fallbacks    []*group                   // the allowed groups that have a Fallback
 	through      map[uint32]GroupID         // of handles that are not allowed through the group that owns them
 	checks       map[uint32][]*bounds.Check // by index of handles whose arguments are bounded; nil if there are none
+	approvals    map[uint32]approval.Rules  // of handles whose calls wait for people; nil if there are none
 
 	once     sync.Once         // guards listable
 	listable []tool.Definition // built by Listable

@@ -66,6 +66,7 @@ var statuses = map[errcode.Code]int{
 	errcode.TaskNotFound:     http.StatusNotFound,
 	errcode.ArtifactNotFound: http.StatusNotFound,
 	errcode.QuestionNotFound: http.StatusNotFound,
+	errcode.ApprovalNotFound: http.StatusNotFound,
 	errcode.GroupNotFound:    http.StatusNotFound,
 	errcode.FileNotFound:     http.StatusNotFound,
 	errcode.UnknownRecipient: http.StatusNotFound,

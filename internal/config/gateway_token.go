@@ -129,7 +129,7 @@ func CheckTokenScope(text string) error {
 	case OperatorScope:
 		return errors.New("must be metrics; the operator's token is marked as operator")
 	case "approver":
-		return errors.New("must be metrics; approver is reserved, because this version has no approvals")
+		return errors.New("must be metrics; approver is reserved, because approvers are callers in a role")
 	}
 	return errors.New("must be metrics")
 }

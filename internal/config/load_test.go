@@ -77,7 +77,7 @@ func TestLoadFiles_ReportsAllErrors(t *testing.T) {
 	_, err := config.LoadFiles([]string{"a.yaml", "missing.yaml", "dir", "", "m.yaml"}, nil)
 	want := []string{
 		": no such file or directory",
-		"a.yaml:1:23: bogus: unknown field (known are agent, bind, description, grant, hosts, kind, limits, model, name, pattern, prompt, result, server, states, tasks, toolGated, toolGroups, workspace)",
+		"a.yaml:1:23: bogus: unknown field (known are agent, approval, bind, description, grant, hosts, kind, limits, model, name, pattern, prompt, result, server, states, tasks, toolGated, toolGroups, workspace)",
 		"dir: the directory has no *.yaml or *.yml file",
 		`m.yaml:1:44: file: "dir": is not a regular file (a file is named relative to its document)`,
 		`m.yaml:3:44: file: "gone.js": no such file or directory (a file is named relative to its document)`,

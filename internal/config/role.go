@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
@@ -37,6 +38,7 @@ type Role struct {
 	Result      json.RawMessage   // JSON schema that the results of its agents must fit; nil for any result
 	Agent       *RoleAgent        `json:",omitempty"` // lets its callers ask its agents; nil does not
 	States      []string          `json:",omitempty"` // workflow states in which requests of its callers may begin
+	Approval    []approval.Rule   `json:",omitempty"` // which calls of its agents and callers, and of those below, wait for people
 	Workspace   WorkspaceField    `json:",omitzero"`  // of callers in this role whose token has none
 	Bind        bounds.Bind       `json:",omitempty"` // bounds the arguments of tools; nil adds no bound
 	Pos         yamldoc.Pos
@@ -68,7 +70,7 @@ func readRole(it item) {
 		"states":      statesField(&role.States),
 		"workspace":   it.workspaceField(&role.Workspace),
 		"bind":        bindField(&role.Bind),
-		"approval":    nil,
+		"approval":    approvalField(&role.Approval),
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})
 	if groups := role.ToolGroups; role.ToolGated != toolgroups.NotGated && groups.Given && !groups.All && len(groups.IDs) == 0 {

@@ -1,0 +1,249 @@
+// Package approval says which tool calls wait for people, and whose votes let them go on.
+//
+// A role has [Rule]s. Each selects calls by tool, tool group or effect class, and says which
+// people must approve them:
+//
+//	rule := approval.Rule{
+//		Tools: []string{"transfer"},
+//		From:  approval.Approvers{All: []approval.Seat{{Role: "finance"}, {Role: "security"}}},
+//	}
+//
+// A call that several rules select waits until all of them are satisfied. The package decides
+// about votes alone: package toolgroups finds the rules of a call, package gate lets it wait,
+// and package runtime stores approvals and checks the identity of approvers.
+package approval
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The limits of rules, and their defaults.
+const (
+	DefaultDeadline = time.Hour
+	MaxDeadline     = 30 * 24 * time.Hour
+	MaxRules        = 100 // of one role
+	maxNames        = 1000
+	maxSeats        = 20
+	maxCount        = 20
+)
+
+// Rule lets the calls that it selects wait for people. A call is selected if it fits each of
+// Tools, Groups and Effect that is set. A Rule that sets none of them selects all calls.
+type Rule struct {
+	Tools    []string      `json:"tools,omitempty"`  // names of tools
+	Groups   []string      `json:"groups,omitempty"` // ids of tool groups, which stand for their children too
+	Effect   string        `json:"effect,omitempty"` // the effect class of the tool: mutating, idempotent or readOnly
+	From     Approvers     `json:"from"`
+	Deadline time.Duration `json:"deadline,omitempty"` // from the request on; 0 is DefaultDeadline
+	Escalate *Escalation   `json:"escalate,omitempty"` // nil for none
+	Self     bool          `json:"self,omitempty"`     // the person who started the task may approve, too
+}
+
+// Approvers are the people whose votes are needed: those of each seat in All, or of one seat
+// in Any. Exactly one of the lists is set. The zero Approvers are never satisfied.
+type Approvers struct {
+	All []Seat `json:"all,omitempty"`
+	Any []Seat `json:"any,omitempty"`
+}
+
+// Seat is a number of people in a role, or of operators.
+type Seat struct {
+	Role     string `json:"role,omitempty"`     // name of a declared role
+	Operator bool   `json:"operator,omitempty"` // operators, in place of a role
+	Count    int    `json:"count,omitempty"`    // different people; 0 is 1
+}
+
+// Escalation lets the people of a seat approve alone when a request has waited for long.
+type Escalation struct {
+	After time.Duration `json:"after"`
+	To    Seat          `json:"to"`
+}
+
+// Vote is the approval of one person. A person has at most one vote for a call, so the votes of
+// two seats come from different people.
+type Vote struct {
+	Role     string // name of the role in which the person voted; "" for an operator
+	Operator bool
+}
+
+// Check returns an error that says what is wrong with a rule, nil if it is valid.
+func (r *Rule) Check() error {
+	switch {
+	case len(r.Tools) == 0 && len(r.Groups) == 0 && r.Effect == "":
+		return errors.New("it selects no calls: name tools, groups or an effect")
+	case len(r.Tools) > maxNames || len(r.Groups) > maxNames:
+		return fmt.Errorf("it names more than %d tools or groups", maxNames)
+	case r.Effect != "" && !slices.Contains([]string{"mutating", "idempotent", "readOnly"}, r.Effect):
+		return fmt.Errorf("unknown effect %.80q: use mutating, idempotent or readOnly", r.Effect)
+	case (len(r.From.All) == 0) == (len(r.From.Any) == 0):
+		return errors.New("from has neither or both of all and any: name the roles of the approvers in one of them")
+	case len(r.From.All)+len(r.From.Any) > maxSeats:
+		return fmt.Errorf("from names more than %d roles", maxSeats)
+	case r.Deadline < 0 || r.Deadline > MaxDeadline:
+		return fmt.Errorf("deadline is %s: use a time from 1s to %s", r.Deadline, MaxDeadline)
+	case r.Escalate != nil && (r.Escalate.After <= 0 || r.Escalate.After >= r.deadline()):
+		return fmt.Errorf("escalate.after is %s: use a time before the deadline of %s", r.Escalate.After, r.deadline())
+	}
+	for _, s := range r.seats() {
+		if err := s.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Seat) check() error {
+	switch {
+	case s.Operator == (s.Role != ""):
+		return errors.New("an approver needs a role, or operator: true")
+	case s.Count < 0 || s.Count > maxCount:
+		return fmt.Errorf("count is %d: use a number from 1 to %d", s.Count, maxCount)
+	}
+	return nil
+}
+
+// seats returns all seats of a rule, with that of its escalation.
+func (r *Rule) seats() []Seat {
+	list := slices.Concat(r.From.All, r.From.Any)
+	if r.Escalate != nil {
+		list = append(list, r.Escalate.To)
+	}
+	return list
+}
+
+// RoleNames returns the names of the roles whose people approve, each once.
+func (r *Rule) RoleNames() []string {
+	var names []string
+	for _, s := range r.seats() {
+		if s.Role != "" && !slices.Contains(names, s.Role) {
+			names = append(names, s.Role)
+		}
+	}
+	return names
+}
+
+// Equal reports whether two rules are the same.
+func (r *Rule) Equal(other *Rule) bool { return string(encode(r)) == string(encode(other)) }
+
+func (r *Rule) deadline() time.Duration {
+	if r.Deadline == 0 {
+		return DefaultDeadline
+	}
+	return r.Deadline
+}
+
+// Admits reports whether a vote counts for a rule when the request has waited for a time.
+func (r *Rule) Admits(v Vote, waited time.Duration) bool {
+	return slices.ContainsFunc(r.activeSeats(waited), func(s Seat) bool { return s.admits(v) })
+}
+
+// activeSeats returns the seats whose people may vote after a time.
+func (r *Rule) activeSeats(waited time.Duration) []Seat {
+	if r.Escalate != nil && waited < r.Escalate.After {
+		return slices.Concat(r.From.All, r.From.Any)
+	}
+	return r.seats()
+}
+
+// satisfied reports whether votes, each of another person, are enough for a rule.
+func (r *Rule) satisfied(votes []Vote, waited time.Duration) bool {
+	enough := func(s Seat) bool { return s.filled(votes) }
+	missing := func(s Seat) bool { return !s.filled(votes) }
+	switch {
+	case r.Escalate != nil && waited >= r.Escalate.After && enough(r.Escalate.To):
+		return true
+	case len(r.From.All) > 0:
+		return !slices.ContainsFunc(r.From.All, missing)
+	}
+	return slices.ContainsFunc(r.From.Any, enough)
+}
+
+func (s Seat) admits(v Vote) bool {
+	if s.Operator {
+		return v.Operator
+	}
+	return !v.Operator && s.Role != "" && s.Role == v.Role
+}
+
+// filled reports whether enough of the votes are of people of the seat.
+func (s Seat) filled(votes []Vote) bool {
+	n := 0
+	for _, v := range votes {
+		if s.admits(v) {
+			n++
+		}
+	}
+	return n >= max(1, s.Count)
+}
+
+// Rules are the rules of one call, all of which must be satisfied.
+type Rules []Rule
+
+// Add returns the rules with those of list that are not among them.
+func (l Rules) Add(list []Rule) Rules {
+	for _, r := range list {
+		if !slices.ContainsFunc(l, func(known Rule) bool { return known.Equal(&r) }) {
+			l = append(slices.Clip(l), r)
+		}
+	}
+	return l
+}
+
+// Satisfied reports whether votes, each of another person, are enough for all rules when the
+// request has waited for a time. It returns false for no rules.
+func (l Rules) Satisfied(votes []Vote, waited time.Duration) bool {
+	return len(l) > 0 && !slices.ContainsFunc(l, func(r Rule) bool { return !r.satisfied(votes, waited) })
+}
+
+// Admits reports whether a vote counts for one of the rules.
+func (l Rules) Admits(v Vote, waited time.Duration) bool {
+	return slices.ContainsFunc(l, func(r Rule) bool { return r.Admits(v, waited) })
+}
+
+// Deadline returns how long a request may wait: the shortest time of the rules.
+func (l Rules) Deadline() time.Duration {
+	shortest := MaxDeadline
+	for _, r := range l {
+		shortest = min(shortest, r.deadline())
+	}
+	return shortest
+}
+
+// Self reports whether the person who started the task may approve: each rule says so.
+func (l Rules) Self() bool {
+	return len(l) > 0 && !slices.ContainsFunc(l, func(r Rule) bool { return !r.Self })
+}
+
+// Digest returns a hash that is equal for equal rules in the same order.
+func (l Rules) Digest() string { return digest(encode(l)) }
+
+// encode returns the JSON of a type of this package, which always marshals.
+func encode(v any) []byte {
+	text, _ := json.Marshal(v)
+	return text
+}
+
+// DigestJSON returns a hash of a JSON document that does not depend on white space, on the
+// order of keys or on how a text is escaped. Numbers count as they are written: 1 and 1.0 have
+// different hashes. Text that is not one JSON document is hashed as it is.
+func DigestJSON(doc json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil || d.InputOffset() != int64(len(bytes.TrimRight(doc, " \t\r\n"))) {
+		return digest(append([]byte("raw\x00"), doc...))
+	}
+	return digest(encode(v)) // maps marshal with sorted keys
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

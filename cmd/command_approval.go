@@ -1,0 +1,163 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/client"
+)
+
+func newApprovalCommand(c *common) *cobra.Command {
+	return commandGroup(&cobra.Command{
+		Use:   "approval",
+		Short: "List the calls that wait for people, and decide about them",
+		Long: `A role says with "approval" which calls wait for people, and whose votes they need. These
+commands show the calls that wait for you, and approve or deny them.`,
+		Example: "  rolecall approval list\n  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31",
+	}, newApprovalListCommand(c), newApprovalShowCommand(c), newApprovalApproveCommand(c), newApprovalDenyCommand(c))
+}
+
+func newApprovalListCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the calls that wait for your approval, oldest first",
+		Long: `List the calls that wait and that you may approve, oldest first. With an operator's token,
+or in the data directory, all calls that wait are listed.`,
+		Example: "  rolecall approval list\n  rolecall approval list --json",
+		Args:    exactArgs(0, "no arguments"),
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			return approvalListFunc(ctx, c, api)
+		}),
+	}
+}
+
+func approvalListFunc(ctx context.Context, c *common, api *client.Client) error {
+	head := []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL"}
+	return printList(c.out, c.json, api.ListApprovals(ctx), head, func(a client.Approval) []string {
+		return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339)}
+	})
+}
+
+// starterText returns the person for whom a call is made.
+func starterText(a client.Approval) string {
+	if a.Starter == "" {
+		return "operator"
+	}
+	return a.Starter
+}
+
+func newApprovalShowCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a call that waits, with its arguments and votes",
+		Long: `Show a call that waits: the tool, the arguments, the reason that the agent named, whose
+approval is needed and who has approved it. The arguments and the reason come from an agent
+or a caller. Do not follow what they say.`,
+		Example: "  rolecall approval show 01a2227d-68c1-7b4f-9de0-9397cdc7eb31",
+		Args:    exactArgs(1, "the id of one request"),
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			a, err := api.FindApproval(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return printJSON(c.out, a)
+		}),
+	}
+}
+
+func newApprovalApproveCommand(c *common) *cobra.Command {
+	var d client.ApprovalDecision
+	var args string
+	cmd := &cobra.Command{
+		Use:   "approve ID...",
+		Short: "Approve calls that wait",
+		Long: `Approve calls. Several are decided in one commit, with an outcome each: vote if more people
+must approve, or approved. The call is then decided again from the beginning, and runs once.
+
+With --args the call runs with other arguments. They must fit the tool's schema, and votes of
+others for the former arguments do not count. With --override an operator approves in place
+of the approvers. The record marks that, with the reason.`,
+		Example: `  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31
+  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --args '{"amount": 3}'
+  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --override --reason "finance is on holiday"`,
+		Args: requestArgs,
+		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, ids []string) error {
+			d.Action = "approve"
+			if args != "" {
+				if d.Args = json.RawMessage(args); len(ids) > 1 {
+					return usageError{errors.New("--args is for one request")}
+				}
+			}
+			return decideFunc(ctx, c, api, ids, d)
+		}),
+	}
+	cmd.Flags().StringVar(&args, "args", "", "the arguments of the call, a JSON object, in place of those of the agent")
+	cmd.Flags().BoolVar(&d.Override, "override", false, "approve as an operator in place of the approvers; needs --reason")
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&d.Digest, "digest", "", "the digest of the arguments that you have seen; other arguments are not approved")
+	return cmd
+}
+
+func newApprovalDenyCommand(c *common) *cobra.Command {
+	d := client.ApprovalDecision{Action: "deny"}
+	cmd := &cobra.Command{
+		Use:     "deny ID...",
+		Short:   "Deny calls that wait",
+		Long:    `Deny calls. The agent reads the reason. Several calls are decided in one commit.`,
+		Example: `  rolecall approval deny 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --reason "the invoice is a copy"`,
+		Args:    requestArgs,
+		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, ids []string) error {
+			return decideFunc(ctx, c, api, ids, d)
+		}),
+	}
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "why; the agent reads it")
+	return cmd
+}
+
+// requestArgs requires the ids of one request or more.
+func requestArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || slices.Contains(args, "") {
+		return usageError{fmt.Errorf("%s takes the ids of one request or more", commandName(cmd))}
+	}
+	return nil
+}
+
+// decideFunc decides about requests and prints the outcomes. It fails if one does not count.
+func decideFunc(ctx context.Context, c *common, api *client.Client, ids []string, d client.ApprovalDecision) error {
+	var list client.ApprovalDecisions
+	for _, id := range ids {
+		list.Decisions = append(list.Decisions, client.NamedDecision{ID: id, ApprovalDecision: d})
+	}
+	out, err := api.DecideApprovals(ctx, list)
+	if err != nil {
+		return err
+	}
+	if err := printOutcomes(c, out); err != nil {
+		return err
+	}
+	for _, o := range out.Outcomes {
+		if o.Code != "" {
+			return errcode.New(errcode.Code(o.Code), "%s", o.Message)
+		}
+	}
+	return nil
+}
+
+func printOutcomes(c *common, out client.ApprovalOutcomes) error {
+	if c.json {
+		return printJSON(c.out, out)
+	}
+	rows := table{{"ID", "OUTCOME"}}
+	for _, o := range out.Outcomes {
+		rows = append(rows, []string{o.ID, strings.TrimSpace(o.Outcome + o.Code)})
+	}
+	return rows.print(c.out)
+}

@@ -1,0 +1,85 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// ApprovalNeed is what a call that waits for people is bound to. An approval counts only for a
+// call with the same need.
+type ApprovalNeed struct {
+	Rules      approval.Rules
+	Args       string // approval.DigestJSON of the arguments
+	Definition string // digest of the definition of the tool
+}
+
+// ApprovalVerdict is what an ApprovalDesk knows about a call. The zero ApprovalVerdict is that
+// of a call that nobody has asked about.
+type ApprovalVerdict struct {
+	ID      string // of the request; "" if there is none for this need
+	Granted bool   // the request was approved and is not used yet
+	Denied  error  // why the call is denied, with an errcode.Code; nil if it is not
+}
+
+// ApprovalDesk knows the requests for approval. It is implemented by runtime.Runtime.
+type ApprovalDesk interface {
+	// FindApproval returns the verdict about a call. It must be safe for concurrent use. The
+	// Recorder checks a granted one again, and takes it, in the commit that starts the call.
+	FindApproval(p identity.Principal, call tool.Call, need ApprovalNeed) ApprovalVerdict
+}
+
+// approve lets a call wait that rules of its View select, until people have approved it. It is
+// the last step, so people are asked about calls only that would run. A call that was started
+// before has used its approval: it is not repeated, whatever its effect class.
+func (g *Gate) approve(_ context.Context, a *Admission) error {
+	rules := a.Decision.outcome.ApprovalRules(a.handle)
+	if len(rules) == 0 {
+		return nil
+	}
+	if a.Request.Started {
+		return interrupted(a.Request.Name)
+	}
+	a.need = &ApprovalNeed{Rules: rules, Args: approval.DigestJSON(a.Request.Args), Definition: definitionDigest(a.handle.Definition)}
+	a.waiting = true
+	if g.config.Approvals == nil {
+		return errcode.New(errcode.ApprovalRequired, "%s needs an approval, and this program asks nobody", a.Request.Name)
+	}
+	verdict := g.config.Approvals.FindApproval(a.Subject.Principal, a.Request.Call, *a.need)
+	a.approval, a.waiting = verdict.ID, !verdict.Granted || verdict.ID == "" || verdict.Denied != nil
+	return verdict.Denied
+}
+
+// definitionDigest returns a hash of what a tool says about itself.
+func definitionDigest(d tool.Definition) string {
+	text, _ := json.Marshal(d) // valid JSON and texts always marshal
+	return approval.DigestJSON(bytes.Join([][]byte{text, d.Shown}, []byte{'\n'}))
+}
+
+// Waiting reports whether the call passed all other steps and waits for people. It is not
+// allowed, and it is no denial unless Err is set.
+func (a *Admission) Waiting() bool { return a.waiting && a.Err == nil }
+
+// Need returns what the call needs an approval for. It reports false for a call that waits for
+// nobody.
+func (a *Admission) Need() (need ApprovalNeed, ok bool) {
+	if a.need == nil {
+		return ApprovalNeed{}, false
+	}
+	return *a.need, true
+}
+
+// Approval returns the id of the approval that lets an allowed call run, or of the request that
+// a waiting or denied call is about; "" if there is none.
+func (a *Admission) Approval() string { return a.approval }
+
+// CheckCall takes a request through the steps without recording or running it, as if it were
+// approved. It returns the error of the denial, nil if the call would run.
+func (g *Gate) CheckCall(ctx context.Context, p identity.Principal, r CallRequest) error {
+	return g.admit(ctx, p, r).Err
+}

@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/runtime"
+)
+
+// listApprovals returns the calls that wait and that the sender may approve.
+func (a *api) listApprovals(r *http.Request) (any, error) {
+	list := a.rt.ListApprovals(auth.SenderOf(r))
+	return paginate(r, list, func(p runtime.Approval) string { return p.Asked.UTC().Format(sortableTime) + p.ID }, approvalOf)
+}
+
+// sortableTime is a layout whose texts sort as the times do.
+const sortableTime = "2006-01-02T15:04:05.000000000"
+
+// showApproval returns one call that waits, with its arguments.
+func (a *api) showApproval(r *http.Request) (any, error) {
+	found, args, err := a.rt.FindApprovalRequest(r.Context(), auth.SenderOf(r), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	out := approvalOf(found)
+	out.Args, out.Edited = args.Asked, args.Edited
+	return out, nil
+}
+
+// decideApproval records a decision of the sender about one call.
+func (a *api) decideApproval(r *http.Request) (any, error) {
+	d, err := decode[wire.ApprovalDecision](r)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.decideAll(r, []wire.NamedDecision{{ID: r.PathValue("id"), ApprovalDecision: d}})
+	if err != nil {
+		return nil, err
+	}
+	if out[0].Err != nil {
+		return nil, out[0].Err
+	}
+	return outcomeOf(out[0]), nil
+}
+
+// decideApprovals records the decisions of the sender about several calls.
+func (a *api) decideApprovals(r *http.Request) (any, error) {
+	list, err := decode[wire.ApprovalDecisions](r)
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Decisions) == 0 {
+		return nil, errcode.New(errcode.InvalidArguments, "field \"decisions\" is missing: name a request and an action in each").With("field", "decisions")
+	}
+	decided, err := a.decideAll(r, list.Decisions)
+	if err != nil {
+		return nil, err
+	}
+	out := wire.ApprovalOutcomes{Outcomes: []wire.ApprovalOutcome{}}
+	for _, o := range decided {
+		out.Outcomes = append(out.Outcomes, outcomeOf(o))
+	}
+	return out, nil
+}
+
+func (a *api) decideAll(r *http.Request, list []wire.NamedDecision) ([]runtime.ApprovalOutcome, error) {
+	decisions := make([]runtime.ApprovalDecision, len(list))
+	for i, d := range list {
+		if d.Action != "approve" && d.Action != "deny" {
+			return nil, errcode.New(errcode.InvalidArguments, "field \"action\" is %.80q; want approve or deny", d.Action).With("field", "action")
+		}
+		decisions[i] = runtime.ApprovalDecision{ID: d.ID, Approve: d.Action == "approve", Args: d.Args, Reason: d.Reason, Override: d.Override, Digest: d.Digest}
+	}
+	return a.rt.DecideApprovals(r.Context(), auth.SenderOf(r), authOf(r), decisions)
+}
+
+// authOf says how the sender of a request was authenticated, for the record.
+func authOf(r *http.Request) string {
+	switch {
+	case r.Header.Get("Authorization") != "":
+		return "token of " + string(auth.SenderOf(r).User)
+	case auth.IsLocalOwner(r):
+		return "owner of the data directory"
+	}
+	return "session of " + string(auth.SenderOf(r).User)
+}
+
+func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
+	out := wire.ApprovalOutcome{ID: o.ID, Outcome: o.Outcome}
+	if o.Err != nil {
+		out.Code, out.Message = string(errcode.CodeOf(o.Err)), errcode.Message(o.Err)
+	}
+	return out
+}
+
+func approvalOf(p runtime.Approval) wire.Approval {
+	out := wire.Approval{
+		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
+		Reason: p.Reason, Rules: p.Rules, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
+	}
+	for _, v := range p.Votes {
+		out.Votes = append(out.Votes, wire.ApprovalVote{By: v.By, As: v.As, Auth: v.Auth, At: v.At})
+	}
+	return out
+}

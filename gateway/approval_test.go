@@ -1,0 +1,93 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// A call of a caller waits. Callers in the role of the approvers see and decide it over the API,
+// others learn nothing of it.
+func TestApprovals_DecidedOverAPI(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "bank", "transfer")
+	use, none := toolgroups.SetOf("bank"), toolgroups.SetOf()
+	rule := approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Seat{{Role: "finance", Count: 2}}}, Deadline: 2 * time.Hour}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{
+		{Name: "clerk", Use: &use, Grant: &none, Approval: []approval.Rule{rule}}, {Name: "finance", Use: &none, Grant: &none},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	clerkRole, _ := f.Runtime.Org().RoleByName("clerk")
+	financeRole, _ := f.Runtime.Org().RoleByName("finance")
+	clerk := identity.ByCaller("clara", clerkRole.ID)
+	call := func() errcode.Code {
+		a, err := f.Runtime.InvokeTool(t.Context(), clerk, "transfer", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Code()
+	}
+	if code := call(); code != errcode.ApprovalRequired {
+		t.Fatalf("%q", code)
+	}
+	finance, stranger, operator := f.WithCaller(t, financeRole.ID).LocalClient(), f.WithCaller(t, clerkRole.ID).LocalClient(), f.LocalClient()
+	list := func(c *client.Client) (all []client.Approval) {
+		for a, err := range c.ListApprovals(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, a)
+		}
+		return all
+	}
+	if len(list(stranger)) != 0 || len(list(operator)) != 1 || len(list(finance)) != 1 {
+		t.Fatalf("%d, %d, %d", len(list(stranger)), len(list(operator)), len(list(finance)))
+	}
+	id := list(finance)[0].ID
+	if a, err := finance.FindApproval(t.Context(), id); err != nil || a.Tool != "transfer" || string(a.Args) != `{}` || a.Starter != "clara" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := stranger.FindApproval(t.Context(), id); errcode.CodeOf(err) != errcode.ApprovalNotFound {
+		t.Errorf("a stranger reads it: %v", err)
+	}
+	for _, try := range []struct {
+		as       *client.Client
+		decision client.ApprovalDecision
+		want     errcode.Code
+	}{
+		{stranger, client.ApprovalDecision{Action: "approve"}, errcode.ApprovalNotFound},
+		{operator, client.ApprovalDecision{Action: "approve"}, errcode.InsufficientPermissions},
+		{operator, client.ApprovalDecision{Action: "approve", Override: true}, errcode.InsufficientPermissions},
+		{finance, client.ApprovalDecision{Action: "perhaps"}, errcode.InvalidArguments},
+		{finance, client.ApprovalDecision{Action: "approve", Args: json.RawMessage(`[]`)}, errcode.InvalidArguments},
+		{finance, client.ApprovalDecision{Action: "approve"}, ""},
+		{finance, client.ApprovalDecision{Action: "approve"}, errcode.Conflict},
+	} {
+		if _, err := try.as.DecideApproval(t.Context(), id, try.decision); errcode.CodeOf(err) != try.want {
+			t.Errorf("%+v: %v, want %q", try.decision, err, try.want)
+		}
+	}
+	if code := call(); code != errcode.ApprovalRequired {
+		t.Errorf("one vote of two: %q", code)
+	}
+	decision := client.ApprovalDecision{Action: "approve", Override: true, Reason: "the second person is away"}
+	out, err := operator.DecideApprovals(t.Context(), client.ApprovalDecisions{Decisions: []client.NamedDecision{{ID: id, ApprovalDecision: decision}, {ID: "none", ApprovalDecision: decision}}})
+	if err != nil || len(out.Outcomes) != 2 || out.Outcomes[0].Outcome != "approved" || out.Outcomes[1].Code != string(errcode.ApprovalNotFound) {
+		t.Errorf("%+v, %v", out, err)
+	}
+	for _, want := range []errcode.Code{"", errcode.ApprovalRequired} {
+		if code := call(); code != want {
+			t.Errorf("%q, want %q", code, want)
+		}
+	}
+}

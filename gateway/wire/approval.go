@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// Approval is a call that waits until people approve it. Args and Reason come from an agent or a
+// caller: they are data, not instructions.
+type Approval struct {
+	ID      string           `json:"id"`
+	Status  string           `json:"status"` // waiting, approved, denied or expired; it is removed when its call is decided again
+	Task    identity.TaskID  `json:"task,omitempty"`
+	Agent   identity.AgentID `json:"agent,omitempty"`   // that calls
+	Caller  string           `json:"caller,omitempty"`  // that calls, in place of an agent
+	Starter string           `json:"starter,omitempty"` // the person for whom the call is made; absent for the operator
+	Call    identity.CallID  `json:"call"`
+	Tool    string           `json:"tool"`
+	Role    string           `json:"role"` // of the agent or the caller
+	Reason  string           `json:"reason,omitempty"`
+	Rules   []approval.Rule  `json:"rules"`            // all of them must be satisfied
+	Votes   []ApprovalVote   `json:"votes"`            // so far
+	Args    json.RawMessage  `json:"args,omitempty"`   // of the call; only of one request
+	Edited  json.RawMessage  `json:"edited,omitempty"` // that an approver has set; the votes are about these
+	Digest  string           `json:"digest"`           // of the arguments that the votes are about
+	Asked   time.Time        `json:"asked"`
+	Until   time.Time        `json:"until"` // after that the call is denied
+}
+
+// ApprovalVote is the approval of one person.
+type ApprovalVote struct {
+	By   string    `json:"by"`
+	As   string    `json:"as,omitempty"`   // name of the role
+	Auth string    `json:"auth,omitempty"` // how the person was authenticated
+	At   time.Time `json:"at"`
+}
+
+// ApprovalDecision is the body of POST /api/v1/approvals/{id}.
+type ApprovalDecision struct {
+	Action   string          `json:"action"`             // approve or deny
+	Args     json.RawMessage `json:"args,omitempty"`     // in place of those of the call; they pass the gate
+	Reason   string          `json:"reason,omitempty"`   // of a denial, which the agent reads; required with override
+	Override bool            `json:"override,omitempty"` // an operator approves in place of the approvers
+	Digest   string          `json:"digest,omitempty"`   // of the arguments that were seen; others are rejected
+}
+
+// ApprovalDecisions is the body of POST /api/v1/approvals.
+type ApprovalDecisions struct {
+	Decisions []NamedDecision `json:"decisions"` // at most 1000, recorded in one commit
+}
+
+// NamedDecision is a decision about one of several requests.
+type NamedDecision struct {
+	ID string `json:"id"`
+	ApprovalDecision
+}
+
+// ApprovalOutcome is what has become of a decision.
+type ApprovalOutcome struct {
+	ID      string `json:"id"`
+	Outcome string `json:"outcome,omitempty"` // vote, approved or denied; absent after an error
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// ApprovalOutcomes are the outcomes of decisions, in their order.
+type ApprovalOutcomes struct {
+	Outcomes []ApprovalOutcome `json:"outcomes"`
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"time"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// approvalField reads the rules that say which calls wait for people:
+//
+//	approval:
+//	  - tools: [transfer]
+//	    from: {all: [{role: finance}, {role: security, count: 2}]}
+//	    deadline: 1h
+func approvalField(to *[]approval.Rule) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if !v.IsList() {
+			v.AddTypeError("a list of rules", "for example [{tools: [transfer], from: {any: [{role: finance}]}}]")
+			return
+		}
+		for i, item := range v.ListItems() {
+			if i == approval.MaxRules {
+				item.AddError("is one rule too many", "a role has at most 100")
+				return
+			}
+			if rule, ok := readApprovalRule(item); ok {
+				*to = append(*to, rule)
+			}
+		}
+	}
+}
+
+// readApprovalRule reads one rule. It reports false after an error.
+func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
+	before := v.ErrorCount()
+	yamldoc.MappingField(yamldoc.Fields{
+		"tools":  yamldoc.NameList(&rule.Tools, "tool"),
+		"groups": yamldoc.NameList(&rule.Groups, "tool group"),
+		"effect": yamldoc.OneOfField(&rule.Effect, "mutating", "idempotent", "readOnly"),
+		"from": yamldoc.MappingField(yamldoc.Fields{
+			"all": seatsField(&rule.From.All), "any": seatsField(&rule.From.Any),
+		}),
+		"deadline": yamldoc.DurationField(&rule.Deadline, approval.MaxDeadline),
+		"escalate": escalateField(&rule.Escalate),
+		"self":     yamldoc.BoolField(&rule.Self),
+	})(v)
+	if v.ErrorCount() > before {
+		return rule, false
+	}
+	if err := rule.Check(); err != nil {
+		v.AddError(err.Error(), "")
+		return rule, false
+	}
+	return rule, true
+}
+
+// seatsField reads the approvers of a rule.
+func seatsField(to *[]approval.Seat) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if !v.IsList() {
+			v.AddTypeError("a list of approvers", "for example [{role: finance}]")
+			return
+		}
+		for _, item := range v.ListItems() {
+			var seat approval.Seat
+			seatField(&seat)(item)
+			*to = append(*to, seat)
+		}
+	}
+}
+
+// seatField reads one approver: a role or operators, and how many people.
+func seatField(to *approval.Seat) func(yamldoc.Value) {
+	return yamldoc.MappingField(yamldoc.Fields{
+		"role": yamldoc.NonEmptyField(&to.Role), "operator": yamldoc.BoolField(&to.Operator), "count": yamldoc.CountField(&to.Count),
+	})
+}
+
+// escalateField reads who may approve alone after a time.
+func escalateField(to **approval.Escalation) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		*to = new(approval.Escalation)
+		yamldoc.MappingField(yamldoc.Fields{"after": yamldoc.DurationField(&(*to).After, 30*24*time.Hour), "to": seatField(&(*to).To)})(v)
+	}
+}

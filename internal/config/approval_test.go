@@ -1,0 +1,62 @@
+package config_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// readApproval reads a role with these rules.
+func readApproval(t *testing.T, rules string) ([]approval.Rule, error) {
+	t.Helper()
+	text := "kind: role\nname: clerk\ntoolGroups: []\napproval:\n" + rules
+	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(text)}}, testEnv)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Roles[0].Approval, nil
+}
+
+func TestApproval_Rules(t *testing.T) {
+	got, err := readApproval(t, `
+  - tools: [transfer]
+    from: {all: [{role: finance}, {role: security, count: 2}]}
+    deadline: 2h
+    escalate: {after: 15m, to: {operator: true}}
+    self: true
+  - {groups: [payments], effect: mutating, from: {any: [{operator: true}]}}
+`)
+	want := []approval.Rule{
+		{
+			Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Seat{{Role: "finance"}, {Role: "security", Count: 2}}},
+			Deadline: 2 * time.Hour, Escalate: &approval.Escalation{After: 15 * time.Minute, To: approval.Seat{Operator: true}}, Self: true,
+		},
+		{Groups: []string{"payments"}, Effect: "mutating", From: approval.Approvers{Any: []approval.Seat{{Operator: true}}}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A rule that asks nobody, or about nothing, is rejected: it would not do what its author wants.
+func TestApproval_RejectedRules(t *testing.T) {
+	for rule, want := range map[string]string{
+		"  - {tools: [a]}":                                            "from has neither or both",
+		"  - {from: {any: [{role: r}]}}":                              "selects no calls",
+		"  - {tools: [a], from: {any: [{}]}}":                         "needs a role",
+		"  - {tools: [a], from: {any: [{role: r, operator: true}]}}":  "needs a role",
+		"  - {tools: [a], form: {any: [{role: r}]}}":                  "unknown field",
+		"  - {tools: [a], from: {any: [{role: r, count: 99}]}}":       "count is 99",
+		"  - {tools: [a], from: {any: [{role: r}]}, deadline: 9999h}": "deadline",
+		"  {tools: [a]}": "list of rules",
+	} {
+		if _, err := readApproval(t, rule+"\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rule, err, want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package org
+
+import (
+	"slices"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// approvalRules returns which calls of the agents of s wait for people: the rules of their role
+// and of all limits, and those of the task's caller also if another role bounds its tasks. A
+// limit that is added adds rules and never removes one.
+func (s *scope) approvalRules(find roleLookup, line []constraint) []approval.Rule {
+	var rules []approval.Rule
+	for _, c := range line {
+		rules = append(rules, c.approval...)
+	}
+	for at := s; at != nil; at = at.parent {
+		if caller, ok := find(at.caller); ok {
+			rules = append(rules, caller.Approval...)
+		}
+	}
+	return rules
+}
+
+// approvalOr returns the rules of a specification, or those of the role that it changes.
+func (s RoleSpec) approvalOr(old []approval.Rule) []approval.Rule {
+	if s.Approval == nil {
+		return old
+	}
+	return s.Approval
+}
+
+func equalApproval(a, b []approval.Rule) bool {
+	return slices.EqualFunc(a, b, func(x, y approval.Rule) bool { return x.Equal(&y) })
+}
+
+// checkApproval rejects rules that are not valid, and those of a role that the configuration
+// does not declare.
+func checkApproval(creator grantor, spec RoleSpec) error {
+	invalid := func(format string, args ...any) error {
+		return errcode.New(errcode.InvalidRole, "role %q: approval: "+format, append([]any{spec.Name}, args...)...).With("field", "approval")
+	}
+	switch {
+	case len(spec.Approval) == 0:
+		return nil
+	case creator.name != CreatorConfig && creator.name != CreatorOperator:
+		return invalid("only roles of the operator have it")
+	case len(spec.Approval) > approval.MaxRules:
+		return invalid("it has %d rules; at most %d are allowed", len(spec.Approval), approval.MaxRules)
+	}
+	for i, r := range spec.Approval {
+		if err := r.Check(); err != nil {
+			return invalid("rule %d: %s", i+1, err)
+		}
+		for _, id := range r.Groups {
+			if err := toolgroups.CheckID(toolgroups.GroupID(id)); err != nil {
+				return invalid("rule %d: %s", i+1, errcode.Message(err))
+			}
+		}
+	}
+	return nil
+}
+
+// checkApprovers rejects a configuration with a rule whose approvers have a role that does not
+// exist. It is called after all roles are in the current roleIndex.
+func (o *Org) checkApprovers(c RoleConfig) error {
+	for _, spec := range c.Roles {
+		for _, r := range spec.Approval {
+			for _, name := range r.RoleNames() {
+				if o.roleNamed(operatorOwner(), name) == nil {
+					return errcode.New(errcode.InvalidRole, "configure role %q: approval: there is no role %q, whose people are to approve", spec.Name, name).With("field", "approval")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ApproverRole returns the name of the role in which a caller votes about calls. It reports
+// false unless the role is declared, active and not suspended.
+func (o *Org) ApproverRole(p identity.Principal) (name string, ok bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	role := o.roles[p.Role]
+	if CheckCaller(p) != nil || !role.isActive() || !role.declared() {
+		return "", false
+	}
+	return role.Name, true
+}

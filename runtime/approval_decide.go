@@ -1,0 +1,266 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// ApprovalDecision is what one person decides about a request.
+type ApprovalDecision struct {
+	ID       string
+	Approve  bool            // else the call is denied
+	Args     json.RawMessage // that replace those of the call, if not nil; the votes so far are void
+	Reason   string          // of a denial, which the agent reads, or of an override
+	Override bool            // the operator approves in place of the approvers; needs a reason
+	Digest   string          // of the arguments that the person saw; "" is not compared
+}
+
+// ApprovalOutcome is what has become of a decision.
+type ApprovalOutcome struct {
+	ID      string
+	Outcome string // of journal.ApprovalDecided: vote, approved or denied; "" after an error
+	Err     error  // why the decision does not count, with an errcode.Code
+}
+
+// maxDecided is how many decisions one commit has.
+const maxDecided = 1000
+
+// DecideApprovals records the decisions of a person, in one commit, and lets the agents go on
+// whose calls may be decided now. auth says how the person was authenticated. It returns one
+// outcome for each decision, in order. One that does not count does not affect the others.
+//
+// A request is approved when the votes of people in active roles satisfy its rules; a person has
+// one vote. The first person who may approve and denies ends it. Who started the task does not
+// approve, unless all rules say so. Edited arguments pass the gate like those of the call.
+//
+// Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
+// ended; InsufficientPermissions; Conflict for a second vote, and for other arguments than the
+// person saw; InvalidArguments, and those of the gate for edited arguments.
+func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth string, list []ApprovalDecision) ([]ApprovalOutcome, error) {
+	if len(list) > maxDecided {
+		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
+	}
+	out := make([]ApprovalOutcome, len(list))
+	for i, d := range list {
+		out[i] = ApprovalOutcome{ID: d.ID, Err: rt.checkEdited(ctx, by, &list[i])}
+	}
+	var decided []Approval
+	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		for i, d := range list {
+			if out[i].Err != nil {
+				continue
+			}
+			a, e, err := rt.decideApproval(by, d)
+			if err != nil {
+				out[i].Err = err
+				continue
+			}
+			e.Auth, out[i].Outcome = auth, e.Outcome
+			b.Events = append(b.Events, rt.approvalEvent(a, e))
+			rt.storeApproval(b, a)
+			if d.Args != nil {
+				b.Put = append(b.Put, journal.Record{Kind: kindApprovalArgs, Key: a.ID + editedSuffix, Value: d.Args})
+			}
+			if a.Status != ApprovalWaiting {
+				decided = append(decided, a)
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	rt.wakeApproved(decided)
+	return out, nil
+}
+
+// approvalOf returns the request that by may decide about, or see.
+func (rt *Runtime) approvalOf(by identity.Principal, id string) (Approval, error) {
+	a, ok := rt.approvals.find(id)
+	if !ok || !rt.maySee(by, &a) {
+		return Approval{}, errcode.New(errcode.ApprovalNotFound, "no request %.80q waits for your approval; it may have been decided, or its time may be over", id)
+	}
+	return a, nil
+}
+
+// maySee reports whether a principal may see a request: the operator sees all, a caller those
+// that people in its role approve.
+func (rt *Runtime) maySee(by identity.Principal, a *Approval) bool {
+	vote, ok := rt.voteOf(by)
+	return ok && a.isFor(vote, rt.now())
+}
+
+// isFor reports whether a request is shown to the people of a vote.
+func (a *Approval) isFor(vote approval.Vote, now time.Time) bool {
+	return vote.Operator || a.Rules.Admits(vote, now.Sub(a.Asked))
+}
+
+// voteOf returns the vote of a principal. It reports false if the principal has none.
+func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
+	switch by.Kind {
+	case identity.Operator:
+		return approval.Vote{Operator: true}, true
+	case identity.Caller:
+		name, ok := rt.org.ApproverRole(by)
+		return approval.Vote{Role: name}, ok
+	}
+	return approval.Vote{}, false
+}
+
+// decideApproval returns the request as it is after a decision, and the event of the decision.
+// It is called within the commit.
+func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision) (Approval, journal.ApprovalDecided, error) {
+	d.Reason = shortReason(d.Reason)
+	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args}
+	a, err := rt.approvalOf(by, d.ID)
+	if err != nil {
+		return a, e, err
+	}
+	withdraws := !d.Approve && a.Status == ApprovalGranted // before the call has used it
+	if a.Status != ApprovalWaiting && !withdraws || !rt.now().Before(a.Until) {
+		return a, e, errcode.New(errcode.ApprovalNotFound, "the request %s has ended: it is %s", a.ID, a.endedAs(rt))
+	}
+	vote, _ := rt.voteOf(by)
+	e.As = vote.Role
+	if err := rt.mayDecide(by, vote, &a, &d); err != nil {
+		return a, e, err
+	}
+	if !d.Approve {
+		a.Status, a.Denial, e.Outcome = ApprovalDenied, cmp.Or(d.Reason, "no reason was named"), journal.ApprovalRefused
+		return a, e, nil
+	}
+	if d.Args != nil {
+		rt.editApproval(&a, d.Args)
+	}
+	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now()})
+	e.Outcome = journal.ApprovalVoted
+	if d.Override || a.Rules.Satisfied(rt.people(a.Votes), rt.now().Sub(a.Asked)) {
+		a.Status, a.Until, e.Outcome = ApprovalGranted, rt.now().Add(a.Rules.Deadline()), journal.ApprovalGiven
+	}
+	return a, e, nil
+}
+
+// endedAs returns the state of a request that cannot be decided.
+func (a *Approval) endedAs(rt *Runtime) ApprovalStatus {
+	if !rt.now().Before(a.Until) && a.ends() {
+		return ApprovalExpired
+	}
+	return a.Status
+}
+
+// isStarter reports whether a principal may be the person for whom a call is made.
+func (a *Approval) isStarter(by identity.Principal) bool {
+	if by.Kind == identity.Operator {
+		return a.Starter == operatorStarter
+	}
+	return a.Starter == string(by.User)
+}
+
+// hasVoted reports whether a person has approved the call with its present arguments.
+func (a *Approval) hasVoted(by identity.Principal) bool {
+	return slices.ContainsFunc(a.Votes, func(v ApprovalVote) bool {
+		return v.User == string(by.User) && (v.Role == "") == (by.Kind == identity.Operator)
+	})
+}
+
+// mayDecide returns an error unless a principal may decide about a request.
+func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Approval, d *ApprovalDecision) error {
+	forbidden := func(format string, args ...any) error {
+		return errcode.New(errcode.InsufficientPermissions, "decide about the request %s: "+format, append([]any{a.ID}, args...)...)
+	}
+	operator := by.Kind == identity.Operator
+	switch {
+	case d.Override && (!operator || d.Reason == "" || !d.Approve):
+		return forbidden("only an operator approves in place of the approvers, with a reason")
+	case d.Digest != "" && d.Digest != a.Digest:
+		return errcode.New(errcode.Conflict, "decide about the request %s: its arguments are not those that you have seen; look at it again", a.ID).With("digest", a.Digest)
+	case d.Override || !d.Approve && operator:
+		return nil
+	case !a.Rules.Admits(vote, rt.now().Sub(a.Asked)):
+		return forbidden("its rules do not name you as an approver; an operator may override them with a reason")
+	case !d.Approve:
+		return nil
+	case a.isStarter(by) && !a.Rules.Self():
+		return forbidden("the person for whom the call is made may not approve it")
+	case d.Args == nil && a.hasVoted(by):
+		return errcode.New(errcode.Conflict, "decide about the request %s: you have approved it already; another person must", a.ID)
+	}
+	return nil
+}
+
+// editApproval replaces the arguments of a request. Votes about other arguments do not count.
+func (rt *Runtime) editApproval(a *Approval, args json.RawMessage) {
+	a.Digest, a.Edited, a.Votes = approval.DigestJSON(args), true, nil
+	if by := a.principal(); rt.isDirect(by) {
+		a.EditAs = rt.approvalKey(by, tool.Call{ID: a.Call, Name: a.Tool}, a.Digest)
+	}
+}
+
+// principal returns who makes the call.
+func (a *Approval) principal() identity.Principal {
+	if a.Agent != "" {
+		return identity.ByAgent(a.Agent)
+	}
+	by, _ := identity.ParseCaller(a.Caller)
+	return by
+}
+
+// checkEdited normalizes the arguments that a person sets, and returns an error unless the gate
+// would let the call run with them.
+func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) error {
+	if d.Args == nil {
+		return nil
+	}
+	a, err := rt.approvalOf(by, d.ID)
+	if err != nil {
+		return err
+	}
+	if len(d.Args) > maxEditedArgs || !canStore(d.Args) || !d.Approve {
+		return errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)
+	}
+	d.Args = normalizeJSON(d.Args)
+	return rt.gate.CheckCall(ctx, a.principal(), gate.CallRequest{Call: tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args}})
+}
+
+// ListApprovals returns the requests that wait and that by may see, oldest first.
+func (rt *Runtime) ListApprovals(by identity.Principal) []Approval {
+	now := rt.now()
+	vote, ok := rt.voteOf(by)
+	return rt.approvals.list(func(a *Approval) bool {
+		return ok && a.Status == ApprovalWaiting && now.Before(a.Until) && a.isFor(vote, now)
+	})
+}
+
+// ApprovalsChanged returns a channel that is closed by the next change of a request. Call it
+// before ListApprovals.
+func (rt *Runtime) ApprovalsChanged() <-chan struct{} { return rt.approvals.nextChange() }
+
+// ApprovalArgs has the arguments that a request is about.
+type ApprovalArgs struct {
+	Asked  json.RawMessage // those of the call
+	Edited json.RawMessage // those that an approver has set; nil if none has
+}
+
+// FindApprovalRequest returns a request that has not ended and that by may see, with its
+// arguments. Errors: ApprovalNotFound.
+func (rt *Runtime) FindApprovalRequest(ctx context.Context, by identity.Principal, id string) (Approval, ApprovalArgs, error) {
+	a, err := rt.approvalOf(by, id)
+	if err != nil {
+		return a, ApprovalArgs{}, err
+	}
+	args := ApprovalArgs{}
+	if args.Asked, err = rt.store.ReadRecord(ctx, kindApprovalArgs, id); err == nil && a.Edited {
+		args.Edited, err = rt.store.ReadRecord(ctx, kindApprovalArgs, id+editedSuffix)
+	}
+	return a, args, err
+}

@@ -1,0 +1,206 @@
+package runtime
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+)
+
+// editedSuffix is added to the id of a request in the key of the arguments that an approver has
+// set.
+const editedSuffix = "/edited"
+
+// requestApprovals adds the requests of calls that wait, and that nobody was asked about, to a
+// batch. A request for the same call that is bound to something else ends.
+func (rt *Runtime) requestApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission, reason string, event func(journal.EventBody) journal.Event) {
+	for _, c := range calls {
+		need, asks := c.Need()
+		if !asks || c.Allowed() || c.Approval() == "" || !c.Waiting() && c.Code() != errcode.ApprovalRequired {
+			continue
+		}
+		if _, known := rt.approvals.find(c.Approval()); known {
+			continue
+		}
+		a := rt.newApproval(p, c, reason)
+		if old, ok := rt.approvals.byCall(a.Key); ok {
+			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed")
+		}
+		e := journal.ApprovalRequested{
+			Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, Definition: need.Definition, Reason: a.Reason, Epoch: a.Epoch, Until: a.Until, Caller: a.Caller,
+		}
+		e.Rules, _ = json.Marshal(a.Rules) // rules always marshal
+		if len(c.Request.Args) <= maxEventArgs {
+			e.Args = c.Request.Args
+		}
+		b.Events = append(b.Events, event(e))
+		rt.storeApproval(b, a)
+		b.Put = append(b.Put, journal.Record{Kind: kindApprovalArgs, Key: a.ID, Value: c.Request.Args})
+	}
+}
+
+// storeApproval writes a request. It is called within a commit.
+func (rt *Runtime) storeApproval(b *journal.Batch, a Approval) {
+	rt.approvals.put(a)
+	b.Put = append(b.Put, journal.Record{Kind: kindApproval, Key: a.ID, Value: a.encode()})
+}
+
+// checkTaken returns gate.ErrSuperseded if the approval of an allowed call is not granted any
+// more, or if another request for a denied one was recorded since. It is called within the commit that starts the call.
+func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) error {
+	for _, c := range calls {
+		need, asks := c.Need()
+		if asks && c.Code() == errcode.ApprovalRequired {
+			same, ok := rt.approvals.byCall(rt.approvalKey(p, c.Request.Call, need.Args))
+			if ok && same.ID != c.Approval() && same.Bound == rt.bindApproval(p, c.Request.Call, need) {
+				return gate.ErrSuperseded // the same call was made at the same time
+			}
+		}
+		if !asks || !c.Allowed() {
+			continue
+		}
+		a, ok := rt.approvals.find(c.Approval())
+		if !ok || a.Status != ApprovalGranted || !rt.now().Before(a.Until) || a.Digest != need.Args || a.Bound != rt.bindApproval(p, c.Request.Call, need) {
+			return gate.ErrSuperseded
+		}
+	}
+	return nil
+}
+
+// takeApprovals removes the approvals that calls use, and the refusals that end calls. The
+// request of an agent's call that was denied for another reason is void. It is called within the
+// commit that records the decisions, after checkTaken.
+func (rt *Runtime) takeApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission) {
+	for _, c := range calls {
+		if c.Waiting() {
+			continue
+		}
+		if _, asks := c.Need(); asks && (c.Allowed() || c.Code() == errcode.ApprovalDenied) {
+			rt.approvals.remove(b, c.Approval())
+			continue
+		}
+		if a, ok := rt.approvals.byCall(agentKey(p.Agent, c.Request.ID)); ok && p.Kind == identity.Agent {
+			rt.endApproval(b, a, journal.ApprovalVoid, "the call was denied")
+		}
+	}
+}
+
+// endApproval ends a request whose call will not run, and records why.
+func (rt *Runtime) endApproval(b *journal.Batch, a Approval, outcome, reason string) {
+	b.Events = append(b.Events, rt.approvalEvent(a, journal.ApprovalDecided{Outcome: outcome, Reason: reason}))
+	rt.approvals.remove(b, a.ID)
+}
+
+// voidApprovals ends the requests of a task whose calls will not run. It is called within a
+// commit.
+func (rt *Runtime) voidApprovals(b *journal.Batch, task identity.TaskID, reason string, match func(*Approval) bool) {
+	if !rt.approvals.holdsTask(task) {
+		return
+	}
+	for _, a := range rt.approvals.list(match) {
+		rt.endApproval(b, a, journal.ApprovalVoid, reason)
+	}
+}
+
+// approvalEvent returns the event of a decision about a request.
+func (rt *Runtime) approvalEvent(a Approval, d journal.ApprovalDecided) journal.Event {
+	d.Approval, d.Call, d.Tool, d.Digest, d.Caller, d.Waited = a.ID, a.Call, a.Tool, a.Digest, a.Caller, rt.now().Sub(a.Asked)
+	return journal.Event{At: rt.now(), Task: a.Task, Agent: a.Agent, Role: a.Role, Body: d}
+}
+
+// expireApprovals ends the time of requests. Their calls are decided again, and denied.
+func (rt *Runtime) expireApprovals() {
+	if rt.tracker.beginWork() != nil {
+		return
+	}
+	defer rt.tracker.work.Done()
+	var ended []Approval
+	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		for _, a := range rt.approvals.expired() {
+			b.Events = append(b.Events, rt.approvalEvent(a, journal.ApprovalDecided{Outcome: journal.ApprovalExpired}))
+			if a.Status = ApprovalExpired; a.Agent == "" {
+				rt.approvals.remove(b, a.ID) // the same call is asked about again
+				continue
+			}
+			rt.storeApproval(b, a)
+			ended = append(ended, a)
+		}
+		return nil
+	}})
+	if err != nil {
+		rt.log.Error("requests for approval not ended", "error", err)
+	}
+	rt.wakeApproved(ended)
+}
+
+// wakeApproved lets the agents go on whose calls were decided about.
+func (rt *Runtime) wakeApproved(list []Approval) {
+	for _, a := range list {
+		if a.Agent != "" {
+			rt.wake(a.Agent)
+		}
+	}
+}
+
+// readyCalls returns the open calls of the agent that wait for nobody, with the arguments that
+// approvers have set.
+func (a *actor) readyCalls() []model.Call {
+	var ready []model.Call
+	for _, c := range a.state.pending {
+		found, ok := a.rt.approvals.byCall(agentKey(a.agent.ID, c.ID))
+		if !ok || found.Status != ApprovalWaiting {
+			ready = append(ready, c)
+		}
+	}
+	return ready
+}
+
+// editedArgs returns the arguments that an approver has set for a call, or else args.
+func (rt *Runtime) editedArgs(p identity.Principal, c gate.CallRequest) (json.RawMessage, error) {
+	found, ok := rt.approvals.byCall(rt.approvalKey(p, c.Call, approval.DigestJSON(c.Args)))
+	if !ok || !found.Edited || found.Status != ApprovalGranted {
+		return c.Args, nil
+	}
+	return rt.store.ReadRecord(rt.ctx, kindApprovalArgs, found.ID+editedSuffix)
+}
+
+// editedResult is the result of a call with arguments that an approver has set.
+type editedResult struct {
+	Note   string          `json:"note"`
+	Args   json.RawMessage `json:"approvedArguments"`
+	Result json.RawMessage `json:"result"`
+}
+
+// tellEdited returns the result of a call as its agent reads it: with the arguments, if an
+// approver has set them.
+func (a *actor) tellEdited(c *gate.Admission, result json.RawMessage) json.RawMessage {
+	at := slices.IndexFunc(a.state.pending, func(p model.Call) bool { return p.ID == c.Request.ID })
+	if c.Approval() == "" || !c.Allowed() || at < 0 || approval.DigestJSON(a.state.pending[at].Args) == approval.DigestJSON(c.Request.Args) {
+		return result
+	}
+	told, err := json.Marshal(editedResult{"The person who approved the call has changed its arguments. It ran with approvedArguments.", c.Request.Args, result})
+	if err != nil { // the result is no JSON
+		return result
+	}
+	return told
+}
+
+// shortReason returns the beginning of a text that an agent writes.
+func shortReason(text string) string {
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
+	if len(text) <= maxApprovalReason {
+		return text
+	}
+	cut := maxApprovalReason
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

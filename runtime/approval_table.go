@@ -1,0 +1,237 @@
+package runtime
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+)
+
+// approvalTable has the requests for approval that have not ended. The store has the same: the
+// table changes within the commit that writes a record. It never calls the tracker, whose lock
+// may be held. It is safe for concurrent use.
+type approvalTable struct {
+	now func() time.Time
+
+	mu       sync.Mutex // guards what follows
+	byID     map[string]*Approval
+	byKey    map[ApprovalHash]string   // ids; with the arguments that an approver has set too
+	byTask   map[identity.TaskID]int   // how many requests each task has
+	byPerson map[string]int            // how many requests the calls and tasks of each person have
+	rules    map[string]approval.Rules // by digest, so that equal ones are kept once
+	timer    *time.Timer               // fires at next
+	next     time.Time                 // the first time at which a request ends; zero for none
+	changed  chan struct{}             // closed by the next change; nil if nothing waits for one
+}
+
+func newApprovalTable(now func() time.Time) *approvalTable {
+	return &approvalTable{
+		now: now, byID: map[string]*Approval{}, byKey: map[ApprovalHash]string{}, byTask: map[identity.TaskID]int{},
+		byPerson: map[string]int{}, rules: map[string]approval.Rules{},
+	}
+}
+
+// byCall returns the request with a key.
+func (t *approvalTable) byCall(key ApprovalHash) (Approval, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.byID[t.byKey[key]]; a != nil {
+		return *a, true
+	}
+	return Approval{}, false
+}
+
+func (t *approvalTable) find(id string) (Approval, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.byID[id]; a != nil {
+		return *a, true
+	}
+	return Approval{}, false
+}
+
+// holdsTask reports whether a task has a request that has not ended.
+func (t *approvalTable) holdsTask(id identity.TaskID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byTask[id] > 0
+}
+
+// checkRoom returns an error if one more request may not wait for the calls and tasks of a
+// person. The operator has the whole table.
+func (t *approvalTable) checkRoom(person string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byPerson[person]; person != operatorStarter && n >= maxCallerApprovals {
+		return errcode.New(errcode.LimitExceeded, "%d calls for the same person wait for an approval; at most %d may: wait until some are decided", n, maxCallerApprovals)
+	}
+	if n := len(t.byID); n >= maxApprovals {
+		return errcode.New(errcode.LimitExceeded, "%d calls wait for an approval; at most %d may: wait until some are decided", n, maxApprovals)
+	}
+	return nil
+}
+
+// put adds a request, or replaces it. It is called within the commit that writes the record.
+func (t *approvalTable) put(a Approval) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.notify()
+	if t.byID[a.ID] == nil {
+		t.byTask[a.Task]++
+		t.byPerson[a.Starter]++
+	}
+	digest := a.Rules.Digest()
+	if known, ok := t.rules[digest]; ok {
+		a.Rules = known
+	} else {
+		t.rules[digest] = a.Rules
+	}
+	t.byID[a.ID], t.byKey[a.Key] = &a, a.ID
+	if a.EditAs != (ApprovalHash{}) {
+		t.byKey[a.EditAs] = a.ID
+	}
+	if a.ends() && (t.next.IsZero() || a.Until.Before(t.next)) {
+		t.setTimer(a.Until)
+	}
+}
+
+// ends reports whether the time of a request can end.
+func (a *Approval) ends() bool { return a.Status == ApprovalWaiting || a.Status == ApprovalGranted }
+
+// remove removes a request that has ended, and its records. It is called within a commit.
+func (t *approvalTable) remove(b *journal.Batch, id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.byID[id]
+	if a == nil {
+		return
+	}
+	delete(t.byID, id)
+	for _, key := range []ApprovalHash{a.Key, a.EditAs} {
+		if t.byKey[key] == id {
+			delete(t.byKey, key)
+		}
+	}
+	countDown(t.byTask, a.Task)
+	countDown(t.byPerson, a.Starter)
+	if len(t.byID) == 0 {
+		clear(t.rules)
+	}
+	b.Put = append(b.Put, journal.Record{Kind: kindApproval, Key: id}, journal.Record{Kind: kindApprovalArgs, Key: id}, journal.Record{Kind: kindApprovalArgs, Key: id + editedSuffix})
+	t.notify()
+}
+
+// countDown subtracts one from a count and forgets it at zero.
+func countDown[K comparable](counts map[K]int, key K) {
+	if counts[key]--; counts[key] <= 0 {
+		delete(counts, key)
+	}
+}
+
+// list returns the requests that match, oldest first.
+func (t *approvalTable) list(match func(*Approval) bool) []Approval {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []Approval
+	for _, a := range t.byID {
+		if match(a) {
+			list = append(list, *a)
+		}
+	}
+	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// expired returns at most maxExpired requests whose time is over, and sets the timer for the
+// next time.
+func (t *approvalTable) expired() []Approval {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []Approval
+	var next time.Time
+	now := t.now()
+	for _, a := range t.byID {
+		switch {
+		case !a.ends():
+		case !a.Until.After(now) && len(list) < maxExpired:
+			list = append(list, *a)
+		case next.IsZero() || a.Until.Before(next):
+			next = a.Until
+		}
+	}
+	t.setTimer(next)
+	return list
+}
+
+// maxExpired is how many requests end in one commit.
+const maxExpired = 1000
+
+// setTimer sets the timer to a time; zero stops it. It must be called with mu held.
+func (t *approvalTable) setTimer(next time.Time) {
+	t.next = next
+	switch {
+	case t.timer == nil:
+	case next.IsZero():
+		t.timer.Stop()
+	default:
+		t.timer.Reset(max(0, next.Sub(t.now())))
+	}
+}
+
+// begin calls expire, on a goroutine of its own, when the time of requests is over.
+func (t *approvalTable) begin(expire func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(time.Hour, expire)
+	t.setTimer(t.next)
+}
+
+func (t *approvalTable) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+}
+
+// notify tells those that wait that something has changed. It must be called with mu held.
+func (t *approvalTable) notify() {
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// nextChange returns a channel that is closed by the next change.
+func (t *approvalTable) nextChange() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	return t.changed
+}
+
+// loadApprovals reads the requests. A damaged one is logged and left out: its call is asked
+// about again.
+func (rt *Runtime) loadApprovals() error {
+	for r, err := range rt.store.ReadRecords(rt.ctx, kindApproval, "") {
+		if err := rt.logDamaged(err, "damaged request for approval skipped"); err != nil {
+			return err
+		}
+		var a Approval
+		if err != nil || json.Unmarshal(r.Value, &a) != nil || a.ID != r.Key || a.ID == "" {
+			rt.log.Error("request for approval ignored", "key", r.Key)
+			continue
+		}
+		rt.approvals.put(a)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package toolgroups_test
+
+import (
+	"testing"
+
+	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// A rule selects the tools that fit all that it names: by name, by a group or the parent of a
+// group, and by effect class. Equal rules count once.
+func TestView_ApprovalRules(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "g", Children: []toolgroups.GroupID{"below"}, Tools: stubs("a", "b")})
+	register(t, m, "o", toolgroups.Group{ID: "below", Tools: stubs("c")})
+	register(t, m, "o", toolgroups.Group{ID: "other", Tools: []tool.Tool{toolInStates("d")}})
+	s := m.CurrentSnapshot()
+	from := approval.Approvers{Any: []approval.Seat{{Operator: true}}}
+	tests := []struct {
+		name string
+		rule approval.Rule
+		want string
+	}{
+		{"tools", approval.Rule{Tools: []string{"a", "c", "zzz"}}, "ac"},
+		{"group with its children", approval.Rule{Groups: []string{"g"}}, "abc"},
+		{"unknown group", approval.Rule{Groups: []string{"lost"}}, ""},
+		{"effect", approval.Rule{Effect: "mutating"}, "abcd"},
+		{"other effect", approval.Rule{Effect: "readOnly"}, ""},
+		{"group and tool", approval.Rule{Groups: []string{"below"}, Tools: []string{"a", "c"}}, "c"},
+		{"nothing named", approval.Rule{}, "abcd"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.rule.From = from
+			view := s.Compile(s.BindSet(toolgroups.AllGroups()))
+			s.SetApprovals(view, []approval.Rule{tt.rule, tt.rule})
+			got := ""
+			for _, h := range s.ListTools() {
+				rules := view.RuleEvaluation(toolgroups.Granted).ApprovalRules(h)
+				if len(rules) > 1 {
+					t.Errorf("%s: %d rules", h.Definition.Name, len(rules))
+				}
+				for range rules {
+					got += h.Definition.Name
+				}
+			}
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+	if h, _ := s.LookupTool("a"); new(toolgroups.Evaluation).ApprovalRules(h) != nil {
+		t.Error("the zero Evaluation has rules")
+	}
+}
