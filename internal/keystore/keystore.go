@@ -102,7 +102,7 @@ type Store struct {
 	path string
 	now  func() time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex  // guards what follows
 	last    content     // what was read last
 	info    fs.FileInfo // of the file that was read; nil if there is none
 	checked time.Time   // when last was the content of the file
