@@ -3,13 +3,13 @@ package e2e_test
 import (
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // newPythonToolboxClient starts the official Python client of MCP Toolbox on a base URL.
 func newPythonToolboxClient(t *testing.T, url, token, version string) *sdkClient {
 	t.Helper()
-	short.SkipExternal(t, "the Python client of MCP Toolbox")
+	external.Skip(t, "the Python client of MCP Toolbox")
 	return startClient(t, pythonCommand(t, "toolbox", url, token, version))
 }
 

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // toolboxServer is the official server of MCP Toolbox behind a proxy that keeps a header of each
@@ -32,7 +32,7 @@ type toolboxServer struct {
 // newToolboxServer returns the proxy of a server that is not started yet.
 func newToolboxServer(t *testing.T) *toolboxServer {
 	t.Helper()
-	short.SkipExternal(t, "the server of MCP Toolbox")
+	external.Skip(t, "the server of MCP Toolbox")
 	s := &toolboxServer{}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(s.target.Load()) }}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/test/buffer"
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 )
 
@@ -68,7 +68,7 @@ var listening = regexp.MustCompile(`serving http://127\.0\.0\.1:\d+`)
 // startServer serves the organization of these tests until the end of the test.
 func startServer(t *testing.T) *server {
 	t.Helper()
-	short.SkipExternal(t, "a browser")
+	external.Skip(t, "a browser")
 	s := &server{dir: t.TempDir(), addr: freeAddress(t)}
 	s.url = "http://" + s.addr
 	script, err := os.ReadFile("agents.js")

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // The scripts have their types in comments, which the compiler of TypeScript checks. It reads
 // the declarations of types in place of the files of others, which have none.
 func TestScripts_TypesAreRight(t *testing.T) {
-	short.SkipExternal(t, "the compiler of TypeScript")
+	external.Skip(t, "the compiler of TypeScript")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("types")); err != nil {
 		t.Fatal(err)
