@@ -103,7 +103,8 @@ func (c templateCatalog) path(uri string) (string, bool) {
 // Answer implements tool.Catalog.
 func (c templateCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.CatalogAnswer, error) {
 	if r.Kind == tool.ReadResource {
-		return contents(r.URI, mediaType(c.of, r.URI), result), nil
+		path, _ := c.path(r.URI) // Arguments has accepted it
+		return contents(r.URI, mediaType(c.of, path+c.of.After), result), nil
 	}
 	return tool.CatalogAnswer{Templates: []tool.ResourceTemplate{{
 		URITemplate: c.of.URITemplate, Name: c.of.Name, Title: c.of.Title, Description: c.of.Description, MIMEType: c.of.MIMEType,

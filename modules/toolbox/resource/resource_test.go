@@ -145,7 +145,7 @@ func TestTemplate_StaysWithinDirectories(t *testing.T) {
 {kind: resourceTemplate, name: any, type: file, uriTemplate: "file://{+path}", allowedPaths: [DIR/docs, more]}
 `, templateFiles())
 	reads := map[string]string{
-		"file://DIR/docs/a.md": "A", "file://DIR/docs/sub/b%20c.md": "B", "file://DIR/docs/sub%2Fb%20c.md": "B", "file://DIR/docs/%252e%252e.md": "dots",
+		"file://DIR/docs/a.md": "A", "file://DIR/docs/sub/b%20c.md": "B", "file://DIR/docs/sub%2Fb%20c%2emd": "B", "file://DIR/docs/%252e%252e.md": "dots",
 		"file://DIR/docs/.hidden.md": "hidden", "file://DIR/docs/inside.md": "B", "file://DIR/more/c.md": "C",
 	}
 	for uri, want := range reads {
