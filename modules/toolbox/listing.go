@@ -116,7 +116,7 @@ func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (to
 		return tool.Result{}, err
 	}
 	var parts map[tableName]tableParts
-	if !simple {
+	if !simple && !l.tool.module.config.Source.NoTableParts {
 		if parts, err = l.parts(ctx, p, names); err != nil {
 			return tool.Result{}, err
 		}

@@ -34,8 +34,9 @@ const (
 )
 
 // cockroachFields returns the fields of CockroachDB. As in Toolbox it is read only unless
-// enableWriteMode is true.
+// enableWriteMode is true. It is not known to have all functions that describe parts of tables.
 func cockroachFields(it item, s *Source) yamldoc.Fields {
+	s.NoTableParts = true
 	s.ReadOnly, s.MaxRows, s.Timeout = true, cockroachRows, cockroachTimeout
 	var writes bool
 	var seconds int

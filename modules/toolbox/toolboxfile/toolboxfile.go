@@ -86,6 +86,7 @@ type Source struct {
 
 	ReadOnly         bool          // statements and requests that write are rejected
 	NoReadOnly       bool          `json:",omitempty"` // the database cannot begin a transaction that only reads
+	NoTableParts     bool          `json:",omitempty"` // lists of tables have columns only: the database lacks functions for the rest
 	MaxConns         int           // largest number of connections; 0 is not set
 	Timeout          time.Duration // of one statement or request; 0 is not set
 	MaxRows          int           // of one result; 0 is not set
