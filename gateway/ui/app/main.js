@@ -40,6 +40,8 @@ const state = {
 /** @type {(() => void)[]} */
 let afterDraw = [];
 let drawing = false;
+let drawingTook = 0; // milliseconds of the last drawing
+let eventsAt = 0; // when the first event came that is not drawn yet, by the page's clock; 0 for none
 
 /** @type {import("./screen.js").Page} */
 const page = {
@@ -57,20 +59,33 @@ const page = {
   },
 };
 
+/** Draws with the next frame. After a slow drawing it pauses, so that users can act in between. */
 function redraw() {
   if (!drawing) {
     drawing = true;
-    requestAnimationFrame(draw);
+    setTimeout(() => requestAnimationFrame(draw), Math.min(1000, drawingTook > 16 ? 3 * drawingTook : 0));
   }
 }
 
 function draw() {
+  const begun = performance.now();
   drawing = false;
   render(state.session === undefined ? nothing : state.session === null ? signIn(enter) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
   const done = afterDraw;
   afterDraw = [];
   for (const f of done) {
     f();
+  }
+  measureEvents();
+  drawingTook = performance.now() - begun;
+}
+
+/** Notes how long the last events took to be drawn, for tests and for the tools of the browser. */
+function measureEvents() {
+  if (eventsAt) {
+    performance.clearMeasures("rolecall-events");
+    performance.measure("rolecall-events", { start: eventsAt });
+    eventsAt = 0;
   }
 }
 
@@ -131,6 +146,7 @@ function onEvents(events) {
     changed ||= result === true;
   }
   if (changed) {
+    eventsAt ||= performance.now();
     redraw();
   }
 }
