@@ -66,7 +66,18 @@ export function ask(action) {
     draw();
     draw(); // now the fields have values for the command line
     dialog.showModal();
+    focusFirst(dialog);
   });
+}
+
+/**
+ * Gives the focus to the first field that is visible, or to the button that confirms.
+ * @param {HTMLDialogElement} dialog
+ */
+function focusFirst(dialog) {
+  const fields = /** @type {HTMLElement[]} */ ([...dialog.querySelectorAll("input, textarea, select")]);
+  const confirm = /** @type {HTMLElement | null} */ (dialog.querySelector("button[type=submit]"));
+  (fields.find((f) => f.offsetParent !== null) ?? confirm)?.focus();
 }
 
 /**

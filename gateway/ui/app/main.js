@@ -3,6 +3,7 @@
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { get, send, setCSRF } from "./api.js";
 import { access } from "./access.js";
+import { approvals } from "./approvals.js";
 import { artifacts } from "./artifacts.js";
 import { clock, duration } from "./format.js";
 import { isTyping, navigationKeys } from "./keys.js";
@@ -22,7 +23,7 @@ import { topScreen } from "./top.js";
 /** @typedef {import("./screen.js").Screen} Screen */
 /** @typedef {import("./stream.js").OrgEvent} OrgEvent */
 
-const screens = [organization, task, roles, access, tools, record, artifacts, topScreen, start];
+const screens = [organization, task, approvals, roles, access, tools, record, artifacts, topScreen, start];
 
 const state = {
   session: /** @type {any} */ (undefined), // undefined: not known yet; null: nobody is signed in
@@ -33,11 +34,14 @@ const state = {
   loadedAt: 0,
   loading: /** @type {AbortController | undefined} */ (undefined),
   lostSince: 0,
+  waiting: 0, // calls that wait for the user's approval
 };
 
 /** @type {(() => void)[]} */
 let afterDraw = [];
 let drawing = false;
+let drawingTook = 0; // milliseconds of the last drawing
+let eventsAt = 0; // when the first event came that is not drawn yet, by the page's clock; 0 for none
 
 /** @type {import("./screen.js").Page} */
 const page = {
@@ -55,20 +59,33 @@ const page = {
   },
 };
 
+/** Draws with the next frame. After a slow drawing it pauses, so that users can act in between. */
 function redraw() {
   if (!drawing) {
     drawing = true;
-    requestAnimationFrame(draw);
+    setTimeout(() => requestAnimationFrame(draw), Math.min(1000, drawingTook > 16 ? 3 * drawingTook : 0));
   }
 }
 
 function draw() {
+  const begun = performance.now();
   drawing = false;
   render(state.session === undefined ? nothing : state.session === null ? signIn(enter) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
   const done = afterDraw;
   afterDraw = [];
   for (const f of done) {
     f();
+  }
+  measureEvents();
+  drawingTook = performance.now() - begun;
+}
+
+/** Notes how long the last events took to be drawn, for tests and for the tools of the browser. */
+function measureEvents() {
+  if (eventsAt) {
+    performance.clearMeasures("rolecall-events");
+    performance.measure("rolecall-events", { start: eventsAt });
+    eventsAt = 0;
   }
 }
 
@@ -95,11 +112,27 @@ async function begin() {
   const { last } = await get("api/v1/events", { limit: 1 });
   follow(last, { onEvents, onState, onGap: () => load() });
   renew();
+  countApprovals();
   arrive(true);
+}
+
+/** Counts the calls that wait for the user, for the navigation and the title. */
+async function countApprovals() {
+  const { items } = await get("api/v1/approvals", { limit: 1000 }).catch(() => ({ items: [] }));
+  state.waiting = items.length;
+  setTitle();
+  redraw();
+}
+
+function setTitle() {
+  document.title = `${state.waiting ? `(${state.waiting}) ` : ""}${state.screen?.title ?? "Not found"} · rolecall`;
 }
 
 /** @param {OrgEvent[]} events */
 function onEvents(events) {
+  if (events.some((e) => e.type.startsWith("approval_"))) {
+    countApprovals();
+  }
   const { screen, data } = state;
   if (!screen?.fold || data === undefined) {
     return;
@@ -113,6 +146,7 @@ function onEvents(events) {
     changed ||= result === true;
   }
   if (changed) {
+    eventsAt ||= performance.now();
     redraw();
   }
 }
@@ -161,7 +195,7 @@ function arrive(again = false) {
   const moved = screen !== state.screen;
   const key = screen ? `${screen.id} ${screen.loadKey(place)}` : "";
   state.screen = screen;
-  document.title = `${screen?.title ?? "Not found"} · rolecall`;
+  setTitle();
   if (moved || key !== state.key || again) {
     if (moved || key !== state.key) {
       state.data = state.error = undefined;
@@ -253,7 +287,7 @@ function navigation() {
   return html`<aside class="side" aria-label="rolecall">
     <div class="brand"><img src="ui/app/icon.svg" alt="">rolecall</div>
     <nav aria-label="Screens"><ul>${allowedScreens().filter((s) => !s.hidden).map((s) => html`<li>
-      <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
+      <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s === approvals && state.waiting ? html`<span class="badge">${state.waiting}<span class="hidden"> wait</span></span>` : s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
     <div class="who">${themePicker(redraw)}
       <span>${session.operator ? "Operator" : html`${session.user} ${quiet("in role " + session.role)}`}</span>
       ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}</div></aside>`;

@@ -1,6 +1,7 @@
 // Pieces that several screens show.
 
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { directive, Directive } from "../vendor/lit-html/directive.js";
 import { ago, excerpt, shortId, utc } from "./format.js";
 
@@ -163,16 +164,17 @@ export function names(names, most) {
 }
 
 /**
- * A table with a caption for screen readers. Cells may be templates.
+ * A table with a caption for screen readers. Cells may be templates. Rows with keys keep their
+ * elements when others come before them.
  * @param {string} caption
  * @param {string[]} heads
- * @param {{cells: any[], href?: string, current?: boolean}[]} rows
+ * @param {{cells: any[], href?: string, current?: boolean, key?: string | number}[]} rows
  */
 export function table(caption, heads, rows) {
   return html`<div class="scroll"><table>
     <caption class="hidden">${caption}</caption>
     <thead><tr>${heads.map((h) => html`<th scope="col">${h}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr class=${row.current ? "current" : ""} data-row>${row.cells.map((cell, i) =>
+    <tbody>${repeat(rows, (row, i) => row.key ?? i, (row) => html`<tr class=${row.current ? "current" : ""} data-row>${row.cells.map((cell, i) =>
       html`<td>${i === 0 && row.href ? html`<a href=${row.href} aria-current=${row.current ? "true" : nothing}>${cell}</a>` : cell}</td>`)}</tr>`)}
     </tbody></table></div>`;
 }

@@ -10,7 +10,7 @@ import { placeLink, setParams } from "./place.js";
 /** @typedef {import("./screen.js").Place} Place */
 
 const pageSize = 200;
-const keptMost = 2000; // rows while the record is followed
+const keptMost = 500; // rows while the record is followed
 const filters = /** @type {const} */ (["task", "agent", "role", "caller", "tool", "type", "since"]);
 
 /** @type {import("./screen.js").Screen} */
@@ -77,7 +77,7 @@ function eventTable(data, place) {
     return html`<p class="quiet">No event passes the filters.</p>`;
   }
   return table("Events, newest first", ["Time", "What", "Who", "About"], data.events.map((/** @type {any} */ e) => ({
-    href: placeLink("record", "", { ...place.params, event: String(e.seq) }), current: place.params.event === String(e.seq),
+    key: e.seq, href: placeLink("record", "", { ...place.params, event: String(e.seq) }), current: place.params.event === String(e.seq),
     cells: [html`<span class="fixed">${utc(e.at)}</span>`, what(e), e.role || e.caller || quiet("organization"), about(e)],
   })));
 }

@@ -16,8 +16,8 @@ type document struct {
 const (
 	introduction = `# Third-party notices
 
-The program and its tests contain these modules, in builds for some platforms and tags only a part of them. Each number is a text
-below. ` + "`make notices`" + ` writes this file from go.mod.
+The program and its tests contain these modules and libraries, in builds for some platforms and tags only a part of them. Each number is a text
+below. ` + "`make notices`" + ` writes this file from go.mod and gateway/ui/vendor.
 
 | module | version | texts |
 |---|---|---|

@@ -1,5 +1,5 @@
-// Command notices writes THIRD_PARTY_NOTICES.md: the modules of go.mod with their
-// licences. make notices runs it. It does not judge whether licences fit together.
+// Command notices writes THIRD_PARTY_NOTICES.md: the modules of go.mod and the libraries of the
+// web page, with their licences. make notices runs it. It does not judge whether licences fit together.
 //
 //	go run ./internal/test/notices
 package main
@@ -27,7 +27,11 @@ func run() error {
 	if err := list.locate(true); err != nil {
 		return err
 	}
-	text, err := list.document()
+	libraries, err := pageLibraries(".")
+	if err != nil {
+		return err
+	}
+	text, err := append(list, libraries...).document()
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,12 @@ func required(t *testing.T, file string) modules {
 // modules that are on this disk.
 func TestNotices_MatchGoMod(t *testing.T) {
 	list, text := required(t, "go.mod"), read(t, fileName)
+	libraries, err := pageLibraries(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var want []string
-	for _, m := range list {
+	for _, m := range append(slices.Clone(list), libraries...) {
 		want = append(want, m.row())
 	}
 	var got []string
@@ -50,7 +54,10 @@ func TestNotices_MatchGoMod(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, m := range list {
+	if libraries, err = pageLibraries("."); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range append(list, libraries...) {
 		if m.Dir == "" || m.Path == "std" {
 			continue // no test of this machine needed it; distributions keep the licence of Go elsewhere
 		}

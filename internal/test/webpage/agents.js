@@ -1,6 +1,8 @@
 // The agent script of these tests. The text of a task says what root does:
 //   deny N       calls a tool N times that it does not have
 //   agents N     spawns N agents, which wait
+//   many N       spawns N agents without work, and waits
+//   pay N        spawns a payer, which writes N into a file
 //   anything     answers with the text
 role("root", function* (task) {
   const text = String(task.payload.text);
@@ -18,10 +20,30 @@ role("root", function* (task) {
     yield receive();
     return "done";
   }
+  if (word === "many") {
+    const role = yield call("find_role_by_name", { name: "clerk" });
+    for (let i = 0; i < Number(number); i++) {
+      yield call("spawn_agent", { roleId: role.id });
+    }
+    yield receive();
+    return "done";
+  }
+  if (word === "pay") {
+    yield hire("payer", "Pay.", { amount: number });
+    const answer = yield receive();
+    return answer.payload;
+  }
   return text;
 });
 
 role("clerk", function* () {
   yield receive();
   return "";
+});
+
+role("payer", function* () {
+  const { error } = yield call("write_file", { path: "payment.txt", content: "100" });
+  if (error) return "not paid: " + error;
+  const { content } = yield call("read_file", { path: "payment.txt" });
+  return "paid " + content;
 });

@@ -21,11 +21,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testbinary.RunTests(m)) }
 
-// organization has two operators and a caller. Root and clerk run agents.js.
+// organization has two operators, a caller, and fay, who approves what payers write. All agents
+// run agents.js.
 const organization = `
 kind: organization
 name: test
 model: script
+limits: {agents: 20000, hires: 10000, rounds: 10000, requests: 100000}
 ---
 kind: model
 name: script
@@ -41,12 +43,24 @@ name: reader
 toolGroups: [workspace]
 tasks: {as: clerk}
 ---
+kind: role
+name: payer
+toolGroups: [workspace]
+approval:
+  - tools: [write_file]
+    from: {any: [{role: finance}]}
+---
+kind: role
+name: finance
+toolGroups: []
+---
 kind: gateway
 name: api
 tokens:
   - {name: ann, operator: true, sha256: %s}
   - {name: bob, operator: true, sha256: %s}
   - {name: eve, role: reader, sha256: %s}
+  - {name: fay, role: finance, sha256: %s}
 `
 
 // tokenOf returns the token of a user in these tests.
@@ -75,7 +89,7 @@ func startServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(organization, digest("ann"), digest("bob"), digest("eve"))
+	text := fmt.Sprintf(organization, digest("ann"), digest("bob"), digest("eve"), digest("fay"))
 	for name, content := range map[string]string{"organization.yaml": text, "agents.js": string(script)} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,229 @@
+// Screen: the calls that wait for the user's approval.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { get, list, send } from "./api.js";
+import { ask } from "./dialog.js";
+import { command, count, duration } from "./format.js";
+import { lineDiff } from "./line-diff.js";
+import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
+import { goTo, placeLink } from "./place.js";
+
+/** @typedef {import("./screen.js").Page} Page */
+/** @typedef {import("./screen.js").Place} Place */
+
+const shownMost = 1000;
+
+/** The ids of the requests that the user has chosen, to decide about them at once. */
+const chosen = /** @type {Set<string>} */ (new Set());
+
+/** The arguments that the user edits, by the id of the request. */
+const drafts = /** @type {Map<string, string>} */ (new Map());
+
+/** @type {import("./screen.js").Screen} */
+export const approvals = {
+  id: "approvals", title: "Approvals", key: "a", scope: "caller",
+  loadKey: (place) => place.id,
+  async load(place, signal) {
+    const page = await list("api/v1/approvals", {}, shownMost, signal);
+    const first = place.id || page.items[0]?.id;
+    const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
+    return { waiting: page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until)), more: page.more, one, outcomes: [] };
+  },
+  fold: (_, e) => e.type.startsWith("approval_") ? "reload" : false,
+  isEmpty: (data) => data.waiting.length === 0 && !data.one,
+  empty: () => ({ text: "No call waits for your approval. Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
+  tools: (data, _, page) => {
+    const ids = data.waiting.map((/** @type {any} */ a) => a.id).filter((/** @type {string} */ id) => chosen.has(id));
+    return ids.length === 0 ? nothing : html`<span>${count(ids.length, "call")} chosen</span>
+      <button type="button" class="primary" @click=${() => decideMany("approve", ids, data, page)}>Approve …</button>
+      <button type="button" class="danger" @click=${() => decideMany("deny", ids, data, page)}>Deny …</button>`;
+  },
+  render: (data, place, page) => html`${outcomes(data)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>`,
+  keydown(e, data, _, page) {
+    const { one } = data;
+    const at = data.waiting.findIndex((/** @type {any} */ a) => a.id === one?.id);
+    switch (e.key) {
+      case "y": return Boolean(one?.args) && (decide("approve", data, page), true);
+      case "n": return Boolean(one?.args) && (decide("deny", data, page), true);
+      case "e": return Boolean(one?.args) && (edit(one, page), true);
+      case "x": return Boolean(one) && (choose(one.id, page), true);
+      case "j": case "k": return goToRequest(data.waiting[at + (e.key === "j" ? 1 : -1)]);
+    }
+    return false;
+  },
+};
+
+/** @param {any} request */
+function goToRequest(request) {
+  if (request) {
+    goTo("approvals", request.id);
+  }
+  return Boolean(request);
+}
+
+/** @param {any} data @param {Place} place @param {Page} page */
+function requestList(data, place, page) {
+  return html`<ul class="plain">${data.waiting.map((/** @type {any} */ a) => html`<li class="card request ${a.id === data.one?.id ? "current" : ""}" data-row>
+    <label class="check"><input type="checkbox" .checked=${chosen.has(a.id)} @change=${() => choose(a.id, page)}><span class="hidden">Choose the call of ${a.tool}</span></label>
+    <a href=${placeLink("approvals", a.id, place.params)} aria-current=${a.id === data.one?.id ? "true" : nothing}><code>${a.tool}</code></a>
+    <span>by role ${a.role}${a.starter ? html` for ${a.starter}` : nothing}</span>
+    <span>${deadline(a, page.now)}</span></li>`)}</ul>
+    ${data.more ? html`<p class="quiet">The first ${shownMost} are listed.</p>` : nothing}`;
+}
+
+/** @param {any} a @param {number} now */
+function deadline(a, now) {
+  const left = Date.parse(a.until) - now;
+  return mark(left < 300_000 ? "bad" : "wait", left > 0 ? `denied in ${duration(left)}` : "its time is over");
+}
+
+/** @param {string} id @param {Page} page */
+function choose(id, page) {
+  chosen.has(id) ? chosen.delete(id) : chosen.add(id);
+  page.redraw();
+}
+
+/** @param {any} data @param {Page} page */
+function oneRequest(data, page) {
+  const a = data.one;
+  if (!a) {
+    return nothing;
+  }
+  if (a.error) {
+    return html`<aside class="panel" aria-label="The call">${empty("This call does not wait any more.")}</aside>`;
+  }
+  const draft = drafts.get(a.id), args = a.edited ?? a.args;
+  return html`<aside class="panel" aria-label="The call"><h2>Role ${a.role} wants to call <code>${a.tool}</code></h2>
+    ${facts([["Waits", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["For", a.starter || "the operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>what happened before</a>`],
+      ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", rulesOf(a)], ["So far", votesOf(a, page.now)]])}
+    ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
+    <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
+    ${draft === undefined ? argumentForm(args) : editor(a, draft, page)}
+    <div class="buttons">
+      ${draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
+      <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
+      <button type="button" class="primary" @click=${() => decide("approve", data, page)}>Approve … <kbd>y</kbd></button></div>
+    <p><a href=${placeLink("access", "", { role: a.role, tool: a.tool })}>What may role ${a.role} do without approval?</a></p>
+    ${commandLine(command("approval", "show", a.id))}</aside>`;
+}
+
+/** The arguments by name. Values that are not texts or numbers are shown as JSON. */
+function argumentForm(/** @type {any} */ args) {
+  const entries = Object.entries(args ?? {});
+  return entries.length === 0 ? html`<p class="quiet">No arguments.</p>`
+    : facts(entries.map(([name, value]) => [name, typeof value === "object" ? json(value) : html`<span class="text">${String(value)}</span>`]));
+}
+
+/** @param {any} a */
+function rulesOf(a) {
+  return html`<ul class="plain">${(a.rules ?? []).map((/** @type {any} */ rule) => {
+    const all = rule.from?.all ?? [], any = rule.from?.any ?? [];
+    return html`<li>${(all.length ? all : any).map(groupText).join(all.length ? " and " : " or ")}</li>`;
+  })}</ul>`;
+}
+
+/** @param {any} group */
+function groupText(group) {
+  return `${count(group.count || 1, group.operator ? "operator" : "person").replace("persons", "people")}${group.role ? ` in role ${group.role}` : ""}`;
+}
+
+/** @param {any} a @param {number} now */
+function votesOf(a, now) {
+  return a.votes?.length ? html`<ul class="plain">${a.votes.map((/** @type {any} */ v) => html`<li>${mark("good", `${v.by}${v.as ? ` as ${v.as}` : ""}`)} ${when(v.at, now)}</li>`)}</ul>` : quiet("no approval");
+}
+
+/** @param {any} a @param {Page} page */
+function edit(a, page) {
+  drafts.set(a.id, JSON.stringify(a.edited ?? a.args, null, 2));
+  page.afterDraw(() => /** @type {HTMLElement | null} */ (document.querySelector("textarea[name=args]"))?.focus());
+}
+
+/** @param {any} a @param {string} draft @param {Page} page */
+function editor(a, draft, page) {
+  return html`<label class="field"><span class="hidden">Arguments as JSON</span><textarea name="args" rows="10" .value=${draft} @input=${(/** @type {any} */ e) => { drafts.set(a.id, e.target.value); page.redraw(); }}></textarea></label>
+    ${parsed(draft) === undefined ? html`<p role="alert">${mark("bad", "This is no JSON object.")}</p>` : changes(a, draft)}`;
+}
+
+/** @param {any} a @param {string} draft */
+function changes(a, draft) {
+  const lines = lineDiff(JSON.stringify(a.args, null, 2), JSON.stringify(parsed(draft), null, 2)).filter((l) => l.kind !== "same");
+  return lines.length === 0 ? quiet("Nothing is changed yet.")
+    : html`<p class="quiet">The schema and the rules of the role are checked again. The agent is told of the change.</p><pre class="json" tabindex="0">${lines.map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : "- "}${l.text}\n</span>`)}</pre>`;
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    const value = JSON.parse(text);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Asks for the decision about the request that is shown, and sends it.
+ * @param {"approve" | "deny"} action
+ * @param {any} data
+ * @param {Page} page
+ */
+async function decide(action, data, page) {
+  const a = data.one, draft = drafts.get(a.id), args = draft === undefined ? undefined : parsed(draft);
+  if (draft !== undefined && args === undefined) {
+    return;
+  }
+  const done = await ask({
+    title: action === "approve" ? `Approve the call of ${a.tool}` : `Deny the call of ${a.tool}`, confirm: action === "approve" ? "Approve" : "Deny", danger: action === "deny",
+    body: html`${action === "approve" ? html`${args ? html`<p>${mark("wait", "With the arguments that you have edited.")}</p>` : nothing}<p>It runs once, with these arguments.</p>` : reasonField()}${overrideField(action, page)}`,
+    command: ({ reason, override }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", JSON.stringify(args)] : []), ...(override ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
+    run: ({ reason, override }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), {
+      action, digest: a.digest, reason: reason || undefined, override: override === "on" || undefined, args: action === "approve" ? args : undefined,
+    }),
+  });
+  if (done) {
+    drafts.delete(a.id);
+    chosen.delete(a.id);
+    goTo("approvals");
+    page.reload();
+  }
+}
+
+function reasonField() {
+  return html`<label class="field"><span>Reason, which the agent reads</span><input name="reason" autocomplete="off"></label>`;
+}
+
+/** @param {string} action @param {Page} page */
+function overrideField(action, page) {
+  return action === "approve" && page.session.operator ? html`<details><summary>Approve in place of the approvers</summary>
+    <label class="check"><input type="checkbox" name="override">I decide as the operator. The record marks it.</label>
+    <label class="field"><span>Why</span><input name="reason" autocomplete="off"></label></details>` : nothing;
+}
+
+/**
+ * Decides about all chosen requests in one commit, and shows what became of each.
+ * @param {"approve" | "deny"} action
+ * @param {string[]} ids
+ * @param {any} data
+ * @param {Page} page
+ */
+async function decideMany(action, ids, data, page) {
+  const digests = new Map(data.waiting.map((/** @type {any} */ a) => [a.id, a.digest]));
+  const answer = await ask({
+    title: `${action === "approve" ? "Approve" : "Deny"} ${count(ids.length, "call")}`, confirm: action === "approve" ? "Approve all" : "Deny all", danger: action === "deny",
+    body: html`<ul class="plain">${data.waiting.filter((/** @type {any} */ a) => ids.includes(a.id)).map((/** @type {any} */ a) => html`<li><code>${a.tool}</code> by role ${a.role}</li>`)}</ul>${action === "deny" ? reasonField() : nothing}`,
+    command: ({ reason }) => command("approval", action, ...ids, ...(reason ? ["--reason", reason] : [])),
+    run: ({ reason }) => send("POST", "api/v1/approvals", { decisions: ids.map((id) => ({ id, action, digest: digests.get(id), reason: reason || undefined })) }),
+  });
+  if (answer?.outcomes) {
+    chosen.clear();
+    data.outcomes = answer.outcomes;
+    page.redraw();
+  }
+}
+
+/** @param {any} data */
+function outcomes(data) {
+  const failed = data.outcomes.filter((/** @type {any} */ o) => o.code);
+  return data.outcomes.length === 0 ? nothing : html`<div class="notice" role="status">${mark("good", `${data.outcomes.length - failed.length} decided`)}
+    ${failed.map((/** @type {any} */ o) => html`<div>${mark("bad", o.message)} ${idChip(o.id)}</div>`)}</div>`;
+}
