@@ -450,6 +450,7 @@ func TestApproval_Batch(t *testing.T) {
 func TestApproval_RestartAtEachStep(t *testing.T) {
 	b := newBank(t, approval.Rule{From: bothRoles})
 	task := b.begin(t)
+	b.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "balance" }) // else it is called again, later
 	id := b.waiting(t, 1)[0].ID
 	again := func() {
 		t.Helper()
