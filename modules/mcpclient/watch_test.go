@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 The SDK announces resources by this field to clients of the older revision, which the test needs.
+
 package mcpclient_test
 
 import (

@@ -4,6 +4,8 @@
 //   many N       spawns N agents without work, and waits
 //   pay N        spawns a payer, which writes N into a file
 //   anything     answers with the text
+const brief = { objective: "Wait.", constraints: [], inputs: "None.", outputs: "None.", completion_criteria: "None." };
+
 role("root", function* (task) {
   const text = String(task.payload.text);
   const [word, number] = text.split(" ");
@@ -23,7 +25,8 @@ role("root", function* (task) {
   if (word === "many") {
     const role = yield call("find_role_by_name", { name: "clerk" });
     for (let i = 0; i < Number(number); i++) {
-      yield call("spawn_agent", { roleId: role.id });
+      const { error, message } = yield call("spawn_agent", { roleId: role.id, taskBrief: brief });
+      if (error) return message;
     }
     yield receive();
     return "done";
