@@ -32,7 +32,8 @@ const state = {
   data: /** @type {any} */ (undefined),
   error: /** @type {any} */ (undefined),
   loadedAt: 0,
-  loading: /** @type {AbortController | undefined} */ (undefined),
+  loading: /** @type {AbortController | undefined} */ (undefined), // while data is loading
+  missed: /** @type {OrgEvent[]} */ ([]), // events that came meanwhile
   lostSince: 0,
   waiting: 0, // calls that wait for the user's approval
 };
@@ -134,6 +135,9 @@ function onEvents(events) {
     countApprovals();
   }
   const { screen, data } = state;
+  if (state.loading) {
+    keepMissed(events); // the data that is loading may be older
+  }
   if (!screen?.fold || data === undefined) {
     return;
   }
@@ -148,6 +152,17 @@ function onEvents(events) {
   if (changed) {
     eventsAt ||= performance.now();
     redraw();
+  }
+}
+
+const missedMost = 10_000;
+
+/** @param {OrgEvent[]} events */
+function keepMissed(events) {
+  state.missed.push(...events);
+  if (state.missed.length > missedMost) {
+    state.missed = [];
+    reloadSoon();
   }
 }
 
@@ -217,17 +232,19 @@ async function load() {
   }
   state.loading?.abort();
   const loading = state.loading = new AbortController();
+  state.missed = [];
   try {
     const data = await screen.load(currentPlace(), loading.signal, page);
     if (loading.signal.aborted) {
       return;
     }
-    Object.assign(state, { data, error: undefined, loadedAt: Date.now() });
+    Object.assign(state, { data, error: undefined, loadedAt: Date.now(), loading: undefined });
+    onEvents(state.missed.splice(0));
   } catch (/** @type {any} */ error) {
     if (loading.signal.aborted) {
       return;
     }
-    state.error = error;
+    Object.assign(state, { error, loading: undefined });
     if (error.status === 401) {
       state.session = null;
     }
@@ -241,7 +258,7 @@ function shell() {
     <div class="shell">
       ${state.lostSince ? html`<div class="lost" role="status">◷ Not live since ${clock(state.lostSince)} UTC. Trying again.</div>` : nothing}
       ${navigation()}
-      <main id="main" tabindex="-1">
+      <main id="main" tabindex="-1" data-place=${state.data === undefined && !state.error && screen ? nothing : location.hash}>
         <div class="title"><h1 tabindex="-1">${heading()}</h1>
           <div class="tools">${screen?.tools && state.data !== undefined ? screen.tools(state.data, currentPlace(), page) : nothing}</div></div>
         ${content()}

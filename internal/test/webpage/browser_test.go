@@ -127,14 +127,14 @@ func (p *tab) signIn(user string) {
 	p.open("/")
 	p.wait(`document.querySelector("input[name=token]") !== null`)
 	p.press(tokenOf(user) + "\r")
-	p.wait(`document.querySelector("nav") !== null && document.querySelector("main .skeleton") === null`)
+	p.wait(`document.querySelector("nav") !== null && document.querySelector("main").dataset.place !== undefined`)
 }
 
 // goTo goes to a place of the page and waits until its data is drawn.
 func (p *tab) goTo(hash string) {
 	p.t.Helper()
 	p.eval(fmt.Sprintf("location.hash = %q; 0", hash))
-	p.wait(fmt.Sprintf(`location.hash === %q && document.querySelector("main h1") !== null && document.querySelector("main .skeleton") === null`, hash))
+	p.wait(fmt.Sprintf(`document.querySelector("main").dataset.place === %q`, hash))
 }
 
 // press types keys. "\r" is Enter.
