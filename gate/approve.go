@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // ApprovalNeed is what a call that waits for people is bound to. An approval counts only for a
@@ -19,7 +19,7 @@ type ApprovalNeed struct {
 	Definition string // digest of the definition of the tool
 }
 
-// ApprovalVerdict is what an ApprovalDesk knows about a call. The zero ApprovalVerdict is that
+// ApprovalVerdict is what an ApprovalLookup knows about a call. The zero ApprovalVerdict is that
 // of a call that nobody has asked about.
 type ApprovalVerdict struct {
 	ID      string // of the request; "" if there is none for this need
@@ -27,8 +27,8 @@ type ApprovalVerdict struct {
 	Denied  error  // why the call is denied, with an errcode.Code; nil if it is not
 }
 
-// ApprovalDesk knows the requests for approval. It is implemented by runtime.Runtime.
-type ApprovalDesk interface {
+// ApprovalLookup knows the requests for approval. It is implemented by runtime.Runtime.
+type ApprovalLookup interface {
 	// FindApproval returns the verdict about a call. It must be safe for concurrent use. The
 	// Recorder checks a granted one again, and takes it, in the commit that starts the call.
 	FindApproval(p identity.Principal, call tool.Call, need ApprovalNeed) ApprovalVerdict

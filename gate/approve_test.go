@@ -4,30 +4,30 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// fakeDesk is a gate.ApprovalDesk with one verdict for all calls.
-type fakeDesk struct {
+// fakeApprovals is a gate.ApprovalLookup with one verdict for all calls.
+type fakeApprovals struct {
 	verdict gate.ApprovalVerdict
 	needs   []gate.ApprovalNeed
 }
 
-func (d *fakeDesk) FindApproval(_ identity.Principal, _ tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
+func (d *fakeApprovals) FindApproval(_ identity.Principal, _ tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
 	d.needs = append(d.needs, need)
 	return d.verdict
 }
 
-var approvalRule = approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{Any: []approval.Seat{{Operator: true}}}}
+var approvalRule = approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}
 
-// newDeskFixture is a fixture whose tool transfer waits for the verdict of a desk.
-func newDeskFixture(t *testing.T, desk gate.ApprovalDesk, tools ...tool.Tool) *fixture {
-	f := newFixtureWith(t, gate.Config{Approvals: desk}, tools...)
+// newApprovalFixture is a fixture whose tool transfer waits for the verdict of approvals.
+func newApprovalFixture(t *testing.T, lookup gate.ApprovalLookup, tools ...tool.Tool) *fixture {
+	f := newFixtureWith(t, gate.Config{Approvals: lookup}, tools...)
 	s := f.groups.CurrentSnapshot()
 	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
 	s.SetApprovals(view, []approval.Rule{approvalRule, approvalRule})
@@ -37,8 +37,8 @@ func newDeskFixture(t *testing.T, desk gate.ApprovalDesk, tools ...tool.Tool) *f
 
 // A call that waits has no outcome and does not run. The calls around it go on.
 func TestApprove_WaitsAlone(t *testing.T) {
-	desk := &fakeDesk{verdict: gate.ApprovalVerdict{ID: "7"}}
-	f := newDeskFixture(t, desk, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)}, &fakeTool{definition: definition("look", tool.ReadOnly)}, &fakeTool{definition: definition("write", tool.Mutating)})
+	approvals := &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "7"}}
+	f := newApprovalFixture(t, approvals, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)}, &fakeTool{definition: definition("look", tool.ReadOnly)}, &fakeTool{definition: definition("write", tool.Mutating)})
 	rec := &fakeRecorder{}
 	list := f.calls(rec, request("look", "{}"), request("transfer", `{"b":1, "a":2}`), request("write", "{}"))
 	waits := list[1]
@@ -50,8 +50,8 @@ func TestApprove_WaitsAlone(t *testing.T) {
 	}
 	f.calls(rec, request("transfer", `{"a":2,"b":1}`))
 	f.calls(rec, request("transfer", `{"a":2,"b":3}`))
-	if desk.needs[0].Args != desk.needs[1].Args || desk.needs[1].Args == desk.needs[2].Args || desk.needs[0].Definition != desk.needs[2].Definition {
-		t.Errorf("%+v", desk.needs)
+	if approvals.needs[0].Args != approvals.needs[1].Args || approvals.needs[1].Args == approvals.needs[2].Args || approvals.needs[0].Definition != approvals.needs[2].Definition {
+		t.Errorf("%+v", approvals.needs)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestApprove_Verdicts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newDeskFixture(t, &fakeDesk{verdict: tt.verdict}, &fakeTool{definition: definition("transfer", tool.Mutating)})
+			f := newApprovalFixture(t, &fakeApprovals{verdict: tt.verdict}, &fakeTool{definition: definition("transfer", tool.Mutating)})
 			a := f.call("transfer", "{}")
 			if a.Allowed() != tt.allowed || a.Code() != tt.code || a.Waiting() != (!tt.allowed && tt.code == "") {
 				t.Errorf("allowed %v, waiting %v, code %q", a.Allowed(), a.Waiting(), a.Code())
@@ -87,8 +87,8 @@ func TestApprove_Verdicts(t *testing.T) {
 // People are not asked about a call that another step denies, nor about one that was started: it
 // is not repeated, though its tool is ReadOnly.
 func TestApprove_IsTheLastStep(t *testing.T) {
-	desk := &fakeDesk{verdict: gate.ApprovalVerdict{ID: "1", Granted: true}}
-	f := newDeskFixture(t, desk, &fakeTool{definition: tool.Definition{Name: "transfer", Input: json.RawMessage(`{"type":"object","required":["to"]}`), Effect: tool.ReadOnly}, run: mustNotRun(t)})
+	approvals := &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "1", Granted: true}}
+	f := newApprovalFixture(t, approvals, &fakeTool{definition: tool.Definition{Name: "transfer", Input: json.RawMessage(`{"type":"object","required":["to"]}`), Effect: tool.ReadOnly}, run: mustNotRun(t)})
 	if code := f.call("transfer", "{}").Code(); code != errcode.InvalidArguments {
 		t.Errorf("%q", code)
 	}
@@ -97,19 +97,19 @@ func TestApprove_IsTheLastStep(t *testing.T) {
 	if code := f.calls(&fakeRecorder{}, started)[0].Code(); code != errcode.ToolInterrupted {
 		t.Errorf("%q", code)
 	}
-	if len(desk.needs) != 0 {
-		t.Errorf("asked about %+v", desk.needs)
+	if len(approvals.needs) != 0 {
+		t.Errorf("asked about %+v", approvals.needs)
 	}
 }
 
-// Without a desk, calls that need an approval are denied. CheckCall decides without an approval
+// Without approvals, calls that need an approval are denied. CheckCall decides without an approval
 // and runs nothing.
 func TestApprove_WithoutDesk(t *testing.T) {
-	f := newDeskFixture(t, nil, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
+	f := newApprovalFixture(t, nil, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
 	if code := f.call("transfer", "{}").Code(); code != errcode.ApprovalRequired {
 		t.Errorf("%q", code)
 	}
-	f = newDeskFixture(t, &fakeDesk{}, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
+	f = newApprovalFixture(t, &fakeApprovals{}, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
 	if err := f.CheckCall(t.Context(), ann, request("transfer", "{}")); err != nil {
 		t.Error(err)
 	}

@@ -134,7 +134,7 @@ type Config struct {
 	Inputs func(ctx context.Context, p identity.Principal, name string) (json.RawMessage, bool)
 
 	// Approvals knows which calls people have approved. Nil denies the calls that need it.
-	Approvals ApprovalDesk
+	Approvals ApprovalLookup
 
 	// Owner returns the Owner of a principal's calls. Nil makes each principal an owner.
 	Owner func(p identity.Principal) string

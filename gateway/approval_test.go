@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
@@ -13,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // A call of a caller waits. Callers in the role of the approvers see and decide it over the API,
@@ -21,7 +21,7 @@ func TestApprovals_DecidedOverAPI(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "bank", "transfer")
 	use, none := toolgroups.SetOf("bank"), toolgroups.SetOf()
-	rule := approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Seat{{Role: "finance", Count: 2}}}, Deadline: 2 * time.Hour}
+	rule := approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Quorum{{Role: "finance", Count: 2}}}, Deadline: 2 * time.Hour}
 	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{
 		{Name: "clerk", Use: &use, Grant: &none, Approval: []approval.Rule{rule}}, {Name: "finance", Use: &none, Grant: &none},
 	}}); err != nil {

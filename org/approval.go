@@ -3,10 +3,10 @@ package org
 import (
 	"slices"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // approvalRules returns which calls of the agents of s wait for people: the rules of their role

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // grantor is a principal that grants permissions: it creates roles, spawns agents or

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 

@@ -27,7 +27,7 @@ var layers = map[string]int{
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
 	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/hours": 1, "internal/redact": 1,
-	"internal/cron": 1, "approval": 1,
+	"internal/cron": 1, "toolgroups/approval": 1,
 	"internal/test": 1,
 
 	"internal/argschema": 2, "modules/toolservice/protocol": 2, "internal/keystore": 2, "internal/yamldoc": 2, "internal/failurelog": 2,

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // The kinds of the records of approvals: the request with its votes, and the arguments that it
@@ -163,7 +163,7 @@ func (rt *Runtime) starterOf(p identity.Principal) string {
 // several operators started them. No caller has this name.
 const operatorStarter = ""
 
-// FindApproval implements gate.ApprovalDesk. A verdict about a call that nobody was asked about
+// FindApproval implements gate.ApprovalLookup. A verdict about a call that nobody was asked about
 // has the id under which the recorder stores the request.
 func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
 	found, ok := rt.approvals.byCall(rt.approvalKey(p, call, need.Args))

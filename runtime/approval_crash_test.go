@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // dyingStore is the store of a process that dies before or after its n-th commit.

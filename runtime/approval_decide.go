@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // ApprovalDecision is what one person decides about a request.

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // editedSuffix is added to the id of a request in the key of the arguments that an approver has

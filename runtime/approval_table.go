@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // approvalTable has the requests for approval that have not ended. The store has the same: the

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -17,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // bank is an organization whose clerks may transfer money when people have approved it.
@@ -31,7 +31,7 @@ type bank struct {
 	now       func() time.Time // nil is time.Now
 }
 
-var bothRoles = approval.Approvers{All: []approval.Seat{{Role: "finance"}, {Role: "security"}}}
+var bothRoles = approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}}
 
 // clerkModel transfers money, looks at the balance in the same answer, and ends with both results.
 var clerkModel = answerFunc(func(r model.Request) model.Answer {
@@ -184,7 +184,7 @@ func TestApproval_TwoRoles(t *testing.T) {
 }
 
 // financeRule asks one person of finance.
-var financeRule = approval.Rule{From: approval.Approvers{Any: []approval.Seat{{Role: "finance"}}}}
+var financeRule = approval.Rule{From: approval.Approvers{Any: []approval.Quorum{{Role: "finance"}}}}
 
 func deny(id, reason string) runtime.ApprovalDecision {
 	return runtime.ApprovalDecision{ID: id, Reason: reason}
@@ -232,7 +232,7 @@ func TestApproval_Deadline(t *testing.T) {
 // says so.
 func TestApproval_OwnTask(t *testing.T) {
 	for _, self := range []bool{false, true} {
-		rule := approval.Rule{From: approval.Approvers{Any: []approval.Seat{{Role: "finance"}, {Operator: true}}}, Self: self}
+		rule := approval.Rule{From: approval.Approvers{Any: []approval.Quorum{{Role: "finance"}, {Operator: true}}}, Self: self}
 		b := newBank(t, rule)
 		id := b.start(t, org.TaskSpec{Text: "pay", Role: "clerk"})
 		a := b.waiting(t, 1)[0]
@@ -320,7 +320,7 @@ func TestApproval_ChangedMeanwhile(t *testing.T) {
 		b := newBank(t, financeRule)
 		task := b.begin(t)
 		a := b.waiting(t, 1)[0]
-		b.configure(t, b.rule, approval.Rule{Effect: "mutating", From: approval.Approvers{All: []approval.Seat{{Role: "security"}}}})
+		b.configure(t, b.rule, approval.Rule{Effect: "mutating", From: approval.Approvers{All: []approval.Quorum{{Role: "security"}}}})
 		b.wantDecided(t, b.approvers["finance bob"], approve(a.ID), "approved")
 		again := b.waiting(t, 1)[0]
 		if again.ID == a.ID || b.paid.Load() != 0 {
@@ -351,7 +351,7 @@ func TestApproval_RemovedApprover(t *testing.T) {
 
 // After a time the people of another role may approve alone, and not before.
 func TestApproval_Escalation(t *testing.T) {
-	rule := approval.Rule{From: bothRoles, Escalate: &approval.Escalation{After: 30 * time.Minute, To: approval.Seat{Role: "oncall"}}}
+	rule := approval.Rule{From: bothRoles, Escalate: &approval.Escalation{After: 30 * time.Minute, To: approval.Quorum{Role: "oncall"}}}
 	now := new(atomic.Int64)
 	now.Store(time.Now().UnixNano())
 	b := newBankAt(t, rule, func() time.Time { return time.Unix(0, now.Load()) })

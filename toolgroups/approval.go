@@ -3,7 +3,7 @@ package toolgroups
 import (
 	"slices"
 
-	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // SetApprovals sets the rules that say which calls of the tools of v wait for people. v must be

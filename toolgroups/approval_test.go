@@ -3,9 +3,9 @@ package toolgroups_test
 import (
 	"testing"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // A rule selects the tools that fit all that it names: by name, by a group or the parent of a
@@ -16,7 +16,7 @@ func TestView_ApprovalRules(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "below", Tools: stubs("c")})
 	register(t, m, "o", toolgroups.Group{ID: "other", Tools: []tool.Tool{toolInStates("d")}})
 	s := m.CurrentSnapshot()
-	from := approval.Approvers{Any: []approval.Seat{{Operator: true}}}
+	from := approval.Approvers{Any: []approval.Quorum{{Operator: true}}}
 	tests := []struct {
 		name string
 		rule approval.Rule

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // Approval is a call that waits until people approve it. Args and Reason come from an agent or a

@@ -3,8 +3,8 @@ package config
 import (
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // approvalField reads the rules that say which calls wait for people:
@@ -39,7 +39,7 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 		"groups": yamldoc.NameList(&rule.Groups, "tool group"),
 		"effect": yamldoc.OneOfField(&rule.Effect, "mutating", "idempotent", "readOnly"),
 		"from": yamldoc.MappingField(yamldoc.Fields{
-			"all": seatsField(&rule.From.All), "any": seatsField(&rule.From.Any),
+			"all": quorumsField(&rule.From.All), "any": quorumsField(&rule.From.Any),
 		}),
 		"deadline": yamldoc.DurationField(&rule.Deadline, approval.MaxDeadline),
 		"escalate": escalateField(&rule.Escalate),
@@ -55,23 +55,23 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 	return rule, true
 }
 
-// seatsField reads the approvers of a rule.
-func seatsField(to *[]approval.Seat) func(yamldoc.Value) {
+// quorumsField reads the approvers of a rule.
+func quorumsField(to *[]approval.Quorum) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		if !v.IsList() {
 			v.AddTypeError("a list of approvers", "for example [{role: finance}]")
 			return
 		}
 		for _, item := range v.ListItems() {
-			var seat approval.Seat
-			seatField(&seat)(item)
-			*to = append(*to, seat)
+			var quorum approval.Quorum
+			quorumField(&quorum)(item)
+			*to = append(*to, quorum)
 		}
 	}
 }
 
-// seatField reads one approver: a role or operators, and how many people.
-func seatField(to *approval.Seat) func(yamldoc.Value) {
+// quorumField reads one approver: a role or operators, and how many people.
+func quorumField(to *approval.Quorum) func(yamldoc.Value) {
 	return yamldoc.MappingField(yamldoc.Fields{
 		"role": yamldoc.NonEmptyField(&to.Role), "operator": yamldoc.BoolField(&to.Operator), "count": yamldoc.CountField(&to.Count),
 	})
@@ -81,6 +81,6 @@ func seatField(to *approval.Seat) func(yamldoc.Value) {
 func escalateField(to **approval.Escalation) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		*to = new(approval.Escalation)
-		yamldoc.MappingField(yamldoc.Fields{"after": yamldoc.DurationField(&(*to).After, 30*24*time.Hour), "to": seatField(&(*to).To)})(v)
+		yamldoc.MappingField(yamldoc.Fields{"after": yamldoc.DurationField(&(*to).After, 30*24*time.Hour), "to": quorumField(&(*to).To)})(v)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // readApproval reads a role with these rules.
@@ -33,10 +33,10 @@ func TestApproval_Rules(t *testing.T) {
 `)
 	want := []approval.Rule{
 		{
-			Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Seat{{Role: "finance"}, {Role: "security", Count: 2}}},
-			Deadline: 2 * time.Hour, Escalate: &approval.Escalation{After: 15 * time.Minute, To: approval.Seat{Operator: true}}, Self: true,
+			Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security", Count: 2}}},
+			Deadline: 2 * time.Hour, Escalate: &approval.Escalation{After: 15 * time.Minute, To: approval.Quorum{Operator: true}}, Self: true,
 		},
-		{Groups: []string{"payments"}, Effect: "mutating", From: approval.Approvers{Any: []approval.Seat{{Operator: true}}}},
+		{Groups: []string{"payments"}, Effect: "mutating", From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/rolecall/rolecall/approval"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 

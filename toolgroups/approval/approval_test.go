@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/approval"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 func Example() {
 	rules := approval.Rules{{
 		Tools: []string{"transfer"},
-		From:  approval.Approvers{All: []approval.Seat{{Role: "finance"}, {Role: "security"}}},
+		From:  approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}},
 	}}
 	votes := []approval.Vote{{Role: "finance"}}
 	fmt.Println(rules.Satisfied(votes, 0))
@@ -23,7 +23,7 @@ func Example() {
 	// true
 }
 
-func seat(role string, count int) approval.Seat { return approval.Seat{Role: role, Count: count} }
+func quorum(role string, count int) approval.Quorum { return approval.Quorum{Role: role, Count: count} }
 
 // people returns votes in the roles that a text names; "operator" is an operator.
 func people(text string) (list []approval.Vote) {
@@ -38,9 +38,9 @@ func people(text string) (list []approval.Vote) {
 }
 
 func TestRules_Satisfied(t *testing.T) {
-	all := approval.Rule{From: approval.Approvers{All: []approval.Seat{seat("a", 0), seat("b", 2)}}}
-	any := approval.Rule{From: approval.Approvers{Any: []approval.Seat{seat("a", 2), {Operator: true}}}}
-	late := approval.Rule{From: approval.Approvers{All: []approval.Seat{seat("a", 1), seat("b", 1)}}, Escalate: &approval.Escalation{After: time.Minute, To: seat("c", 0)}}
+	all := approval.Rule{From: approval.Approvers{All: []approval.Quorum{quorum("a", 0), quorum("b", 2)}}}
+	any := approval.Rule{From: approval.Approvers{Any: []approval.Quorum{quorum("a", 2), {Operator: true}}}}
+	late := approval.Rule{From: approval.Approvers{All: []approval.Quorum{quorum("a", 1), quorum("b", 1)}}, Escalate: &approval.Escalation{After: time.Minute, To: quorum("c", 0)}}
 	tests := []struct {
 		name   string
 		rules  approval.Rules
@@ -72,9 +72,9 @@ func TestRules_Satisfied(t *testing.T) {
 	}
 }
 
-// A person may vote only for a seat that is active.
+// A person may vote only for a quorum that is active.
 func TestRules_Admits(t *testing.T) {
-	rules := approval.Rules{{From: approval.Approvers{Any: []approval.Seat{seat("a", 0)}}, Escalate: &approval.Escalation{After: time.Minute, To: approval.Seat{Operator: true}}}}
+	rules := approval.Rules{{From: approval.Approvers{Any: []approval.Quorum{quorum("a", 0)}}, Escalate: &approval.Escalation{After: time.Minute, To: approval.Quorum{Operator: true}}}}
 	for _, tt := range []struct {
 		vote   string
 		waited time.Duration
@@ -84,7 +84,7 @@ func TestRules_Admits(t *testing.T) {
 			t.Errorf("%s after %s: %v", tt.vote, tt.waited, got)
 		}
 	}
-	if rules.Admits(approval.Vote{}, 0) || (approval.Rules{{From: approval.Approvers{Any: []approval.Seat{{}}}}}).Admits(approval.Vote{}, 0) {
+	if rules.Admits(approval.Vote{}, 0) || (approval.Rules{{From: approval.Approvers{Any: []approval.Quorum{{}}}}}).Admits(approval.Vote{}, 0) {
 		t.Error("the zero Vote counts")
 	}
 }
@@ -101,7 +101,7 @@ func TestRules_DeadlineAndSelf(t *testing.T) {
 
 func TestRule_Check(t *testing.T) {
 	valid := func() approval.Rule {
-		return approval.Rule{Tools: []string{"t"}, From: approval.Approvers{All: []approval.Seat{seat("a", 1)}}, Escalate: &approval.Escalation{After: time.Minute, To: approval.Seat{Operator: true}}}
+		return approval.Rule{Tools: []string{"t"}, From: approval.Approvers{All: []approval.Quorum{quorum("a", 1)}}, Escalate: &approval.Escalation{After: time.Minute, To: approval.Quorum{Operator: true}}}
 	}
 	if r := valid(); r.Check() != nil || strings.Join(r.RoleNames(), " ") != "a" {
 		t.Errorf("%v, %v", r.Check(), r.RoleNames())
@@ -116,11 +116,11 @@ func TestRule_Check(t *testing.T) {
 		{"effect", func(r *approval.Rule) { r.Effect = "readonly" }, "unknown effect"},
 		{"nobody", func(r *approval.Rule) { r.From = approval.Approvers{} }, "neither or both"},
 		{"all and any", func(r *approval.Rule) { r.From.Any = r.From.All }, "neither or both"},
-		{"many seats", func(r *approval.Rule) { r.From.All = make([]approval.Seat, 21) }, "more than 20"},
+		{"many quorums", func(r *approval.Rule) { r.From.All = make([]approval.Quorum, 21) }, "more than 20"},
 		{"deadline", func(r *approval.Rule) { r.Deadline = approval.MaxDeadline + 1 }, "deadline is"},
 		{"escalation after the deadline", func(r *approval.Rule) { r.Escalate.After = time.Hour }, "escalate.after"},
 		{"count", func(r *approval.Rule) { r.From.All[0].Count = -1 }, "count is -1"},
-		{"no role", func(r *approval.Rule) { r.Escalate.To = approval.Seat{} }, "needs a role"},
+		{"no role", func(r *approval.Rule) { r.Escalate.To = approval.Quorum{} }, "needs a role"},
 		{"role and operator", func(r *approval.Rule) { r.From.All[0].Operator = true }, "needs a role"},
 	}
 	for _, tt := range tests {

@@ -5,7 +5,7 @@
 //
 //	rule := approval.Rule{
 //		Tools: []string{"transfer"},
-//		From:  approval.Approvers{All: []approval.Seat{{Role: "finance"}, {Role: "security"}}},
+//		From:  approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}},
 //	}
 //
 // A call that several rules select waits until all of them are satisfied. The package decides
@@ -30,7 +30,7 @@ const (
 	MaxDeadline     = 30 * 24 * time.Hour
 	MaxRules        = 100 // of one role
 	maxNames        = 1000
-	maxSeats        = 20
+	maxQuorums      = 20
 	maxCount        = 20
 )
 
@@ -46,28 +46,28 @@ type Rule struct {
 	Self     bool          `json:"self,omitempty"`     // the person who started the task may approve, too
 }
 
-// Approvers are the people whose votes are needed: those of each seat in All, or of one seat
+// Approvers are the people whose votes are needed: those of each quorum in All, or of one quorum
 // in Any. Exactly one of the lists is set. The zero Approvers are never satisfied.
 type Approvers struct {
-	All []Seat `json:"all,omitempty"`
-	Any []Seat `json:"any,omitempty"`
+	All []Quorum `json:"all,omitempty"`
+	Any []Quorum `json:"any,omitempty"`
 }
 
-// Seat is a number of people in a role, or of operators.
-type Seat struct {
+// Quorum is a number of people in a role, or of operators.
+type Quorum struct {
 	Role     string `json:"role,omitempty"`     // name of a declared role
 	Operator bool   `json:"operator,omitempty"` // operators, in place of a role
 	Count    int    `json:"count,omitempty"`    // different people; 0 is 1
 }
 
-// Escalation lets the people of a seat approve alone when a request has waited for long.
+// Escalation lets the people of a quorum approve alone when a request has waited for long.
 type Escalation struct {
 	After time.Duration `json:"after"`
-	To    Seat          `json:"to"`
+	To    Quorum        `json:"to"`
 }
 
 // Vote is the approval of one person. A person has at most one vote for a call, so the votes of
-// two seats come from different people.
+// two quorums come from different people.
 type Vote struct {
 	Role     string // name of the role in which the person voted; "" for an operator
 	Operator bool
@@ -84,14 +84,14 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("unknown effect %.80q: use mutating, idempotent or readOnly", r.Effect)
 	case (len(r.From.All) == 0) == (len(r.From.Any) == 0):
 		return errors.New("from has neither or both of all and any: name the roles of the approvers in one of them")
-	case len(r.From.All)+len(r.From.Any) > maxSeats:
-		return fmt.Errorf("from names more than %d roles", maxSeats)
+	case len(r.From.All)+len(r.From.Any) > maxQuorums:
+		return fmt.Errorf("from names more than %d roles", maxQuorums)
 	case r.Deadline < 0 || r.Deadline > MaxDeadline:
 		return fmt.Errorf("deadline is %s: use a time from 1s to %s", r.Deadline, MaxDeadline)
 	case r.Escalate != nil && (r.Escalate.After <= 0 || r.Escalate.After >= r.deadline()):
 		return fmt.Errorf("escalate.after is %s: use a time before the deadline of %s", r.Escalate.After, r.deadline())
 	}
-	for _, s := range r.seats() {
+	for _, s := range r.quorums() {
 		if err := s.check(); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (r *Rule) Check() error {
 	return nil
 }
 
-func (s Seat) check() error {
+func (s Quorum) check() error {
 	switch {
 	case s.Operator == (s.Role != ""):
 		return errors.New("an approver needs a role, or operator: true")
@@ -109,8 +109,8 @@ func (s Seat) check() error {
 	return nil
 }
 
-// seats returns all seats of a rule, with that of its escalation.
-func (r *Rule) seats() []Seat {
+// quorums returns all quorums of a rule, with that of its escalation.
+func (r *Rule) quorums() []Quorum {
 	list := slices.Concat(r.From.All, r.From.Any)
 	if r.Escalate != nil {
 		list = append(list, r.Escalate.To)
@@ -121,7 +121,7 @@ func (r *Rule) seats() []Seat {
 // RoleNames returns the names of the roles whose people approve, each once.
 func (r *Rule) RoleNames() []string {
 	var names []string
-	for _, s := range r.seats() {
+	for _, s := range r.quorums() {
 		if s.Role != "" && !slices.Contains(names, s.Role) {
 			names = append(names, s.Role)
 		}
@@ -141,21 +141,21 @@ func (r *Rule) deadline() time.Duration {
 
 // Admits reports whether a vote counts for a rule when the request has waited for a time.
 func (r *Rule) Admits(v Vote, waited time.Duration) bool {
-	return slices.ContainsFunc(r.activeSeats(waited), func(s Seat) bool { return s.admits(v) })
+	return slices.ContainsFunc(r.activeQuorums(waited), func(s Quorum) bool { return s.admits(v) })
 }
 
-// activeSeats returns the seats whose people may vote after a time.
-func (r *Rule) activeSeats(waited time.Duration) []Seat {
+// activeQuorums returns the quorums whose people may vote after a time.
+func (r *Rule) activeQuorums(waited time.Duration) []Quorum {
 	if r.Escalate != nil && waited < r.Escalate.After {
 		return slices.Concat(r.From.All, r.From.Any)
 	}
-	return r.seats()
+	return r.quorums()
 }
 
 // satisfied reports whether votes, each of another person, are enough for a rule.
 func (r *Rule) satisfied(votes []Vote, waited time.Duration) bool {
-	enough := func(s Seat) bool { return s.filled(votes) }
-	missing := func(s Seat) bool { return !s.filled(votes) }
+	enough := func(s Quorum) bool { return s.filled(votes) }
+	missing := func(s Quorum) bool { return !s.filled(votes) }
 	switch {
 	case r.Escalate != nil && waited >= r.Escalate.After && enough(r.Escalate.To):
 		return true
@@ -165,15 +165,15 @@ func (r *Rule) satisfied(votes []Vote, waited time.Duration) bool {
 	return slices.ContainsFunc(r.From.Any, enough)
 }
 
-func (s Seat) admits(v Vote) bool {
+func (s Quorum) admits(v Vote) bool {
 	if s.Operator {
 		return v.Operator
 	}
 	return !v.Operator && s.Role != "" && s.Role == v.Role
 }
 
-// filled reports whether enough of the votes are of people of the seat.
-func (s Seat) filled(votes []Vote) bool {
+// filled reports whether enough of the votes are of people of the quorum.
+func (s Quorum) filled(votes []Vote) bool {
 	n := 0
 	for _, v := range votes {
 		if s.admits(v) {
