@@ -66,8 +66,8 @@ func dieAt(t *testing.T, at int64, after bool) {
 	b.openWith(t, func(s journal.Store) journal.Store { dying.Store = s; return dying })
 	_ = b.ResumeTask(t.Context(), task)
 	b.approveAll(t)
-	ended := make(chan struct{})
-	go func() { defer close(ended); _, _ = b.WaitTask(t.Context(), task) }()
+	ended, wait := make(chan struct{}), b.WaitTask // of this process: b changes with the next one
+	go func() { defer close(ended); _, _ = wait(t.Context(), task) }()
 	select {
 	case <-dying.died:
 	case <-ended:
