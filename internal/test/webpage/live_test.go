@@ -58,6 +58,7 @@ func TestPage_StatesOfScreens(t *testing.T) {
 		p.waitText("rolecall ")
 	}
 	startTask(t, s, "hello")
+	p.goTo("#/start") // so that each screen below is loaded
 	s.kill()
 	for _, place := range screens {
 		if place == "start" || place == "record" {
