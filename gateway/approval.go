@@ -12,11 +12,8 @@ import (
 // listApprovals returns the calls that wait and that the sender may approve.
 func (a *api) listApprovals(r *http.Request) (any, error) {
 	list := a.rt.ListApprovals(auth.SenderOf(r))
-	return paginate(r, list, func(p runtime.Approval) string { return p.Asked.UTC().Format(sortableTime) + p.ID }, approvalOf)
+	return paginate(r, list, func(p runtime.Approval) string { return creationKey(p.Asked, p.ID) }, approvalOf)
 }
-
-// sortableTime is a layout whose texts sort as the times do.
-const sortableTime = "2006-01-02T15:04:05.000000000"
 
 // showApproval returns one call that waits, with its arguments.
 func (a *api) showApproval(r *http.Request) (any, error) {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/toolgroups/approval"
@@ -194,13 +194,5 @@ func (a *actor) tellEdited(c *gate.Admission, result json.RawMessage) json.RawMe
 
 // shortReason returns the beginning of a text that an agent writes.
 func shortReason(text string) string {
-	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
-	if len(text) <= maxApprovalReason {
-		return text
-	}
-	cut := maxApprovalReason
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return textutil.Truncate(strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"), maxApprovalReason)
 }
