@@ -104,7 +104,7 @@ func TestApprove_IsTheLastStep(t *testing.T) {
 
 // Without approvals, calls that need an approval are denied. CheckCall decides without an approval
 // and runs nothing.
-func TestApprove_WithoutDesk(t *testing.T) {
+func TestApprove_WithoutLookup(t *testing.T) {
 	f := newApprovalFixture(t, nil, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
 	if code := f.call("transfer", "{}").Code(); code != errcode.ApprovalRequired {
 		t.Errorf("%q", code)

@@ -56,6 +56,13 @@ func (t *approvalTable) find(id string) (Approval, bool) {
 	return Approval{}, false
 }
 
+// isEmpty reports whether no request waits for its end. Most calls need not be looked up then.
+func (t *approvalTable) isEmpty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID) == 0
+}
+
 // holdsTask reports whether a task has a request that has not ended.
 func (t *approvalTable) holdsTask(id identity.TaskID) bool {
 	t.mu.Lock()

@@ -95,7 +95,7 @@ export function brief(value, most) {
  * Returns a word of a command line, quoted for a shell if it has to be.
  * @param {string} word
  */
-export function shellWord(word) {
+function shellWord(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", `'\\''`) + "'";
 }
 

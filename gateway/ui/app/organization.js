@@ -33,7 +33,7 @@ export const organization = {
         view.opened.add(task.id);
       }
     }
-    return { tree, detail: null };
+    return { tree };
   },
   fold: (data, e) => applyEvent(data.tree, e),
   isEmpty: (data) => data.tree.tasks.size === 0,

@@ -121,7 +121,7 @@ function oneTask(data, place, page) {
     ${waterfall(data, place, page)}
     <div class="split"><div>
       <h2>What was said and called</h2>
-      ${conversation(data, place, page)}
+      ${conversation(data, place)}
     </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place)}</aside></div>`;
 }
 
@@ -227,19 +227,19 @@ function spanTable(data) {
 /** What of the events belongs into a conversation. */
 const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "state_transition"]);
 
-/** @param {any} data @param {Place} place @param {Page} page */
-function conversation(data, place, page) {
+/** @param {any} data @param {Place} place */
+function conversation(data, place) {
   const { trace } = data;
   const entries = trace.events.filter((/** @type {any} */ e) => told.has(e.type) && (e.type !== "tool_error" || trace.calls.get(e.call)?.outcome !== "denied"));
   const at = entries.findIndex((/** @type {any} */ e) => String(e.seq) === place.params.event);
   const from = Math.max(0, (at < 0 ? entries.length : Math.min(entries.length, at + saidMost / 2)) - saidMost);
   const shown = entries.slice(from, from + saidMost);
   return html`${from > 0 ? html`<p class="quiet">${number(from)} earlier entries are not shown; choose one in the waterfall.</p>` : nothing}
-    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place, page))}</div>`;
+    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>`;
 }
 
-/** @param {any} e @param {any} data @param {Place} place @param {Page} _page */
-function entry(e, data, place, _page) {
+/** @param {any} e @param {any} data @param {Place} place */
+function entry(e, data, place) {
   const { trace, task: t } = data;
   const agent = trace.agents.get(e.agent)?.name ?? e.role ?? "";
   const denied = e.type === "tool_call" && e.decision === "denied";

@@ -97,8 +97,8 @@ func TestPage_ShowsHostileTextsAsText(t *testing.T) {
 			continue
 		}
 		body := fmt.Sprintf(`{"name":"role %d","description":%s,"rolePrompt":%s,"toolGroups":[]}`, i, quoted(oneLine(text)), quoted(text))
-		s.trySend(t, "POST", "/api/v1/roles", body)
-		s.trySend(t, "POST", "/api/v1/tasks", fmt.Sprintf(`{"text":%s}`, quoted(text)))
+		s.trySend(t, "ann", "POST", "/api/v1/roles", body)
+		s.trySend(t, "ann", "POST", "/api/v1/tasks", fmt.Sprintf(`{"text":%s}`, quoted(text)))
 	}
 	task := startTask(t, s, `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`)
 	p := openTab(t, newBrowser(t), s)

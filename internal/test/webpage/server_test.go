@@ -151,8 +151,18 @@ func (s *server) kill() {
 	s.cmd.Wait()
 }
 
-// send sends a request as a user and returns the answer.
+// send sends a request as a user, which must succeed, and returns the answer.
 func (s *server) send(t *testing.T, user, method, path, body string) string {
+	t.Helper()
+	text, status := s.trySend(t, user, method, path, body)
+	if status >= 300 {
+		t.Fatalf("%s %s: status %d\n%s", method, path, status, text)
+	}
+	return text
+}
+
+// trySend sends a request as a user and returns the answer with its status.
+func (s *server) trySend(t *testing.T, user, method, path, body string) (text string, status int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -164,24 +174,9 @@ func (s *server) send(t *testing.T, user, method, path, body string) string {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= 300 {
-		t.Fatalf("%s %s: %s %v\n%s", method, path, response.Status, err, text)
-	}
-	return string(text)
-}
-
-// trySend sends a request of ann whose rejection is no failure.
-func (s *server) trySend(t *testing.T, method, path, body string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+tokenOf("ann"))
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
+	return string(answer), response.StatusCode
 }
