@@ -32,6 +32,9 @@ QUICK_MODULES = $(filter-out $(SLOW_MODULES),$(MODULES))
 # Packages that decide who may call a tool. Their own tests reach every statement.
 COVERED = ./gate ./toolgroups
 
+# Packages whose tests take longest. They start first, so that none of them ends alone.
+LONGEST = ./runtime ./modules/mcpclient ./property_test ./cmd ./gateway ./internal/app ./builtin
+
 # The platforms beside this one that every package compiles for. The benchmarks and
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
@@ -70,7 +73,7 @@ short:
 	@$(MAKE) --no-print-directory -j2 short-packages short-modules
 
 short-packages:
-	$(GOTEST) -short -shuffle=on -vet=off -p=3 ./...
+	$(GOTEST) -short -shuffle=on -vet=off -p=3 $(LONGEST) ./...
 
 short-modules:
 	@for m in $(QUICK_MODULES); do $(GOTEST) -C=$$m -short -shuffle=on -vet=off ./... || exit 1; done
@@ -97,7 +100,7 @@ portable:
 	@[ "$$(go env GOOS GOARCH | tr "\n" /)" != linux/amd64/ ] || GOARCH=386 $(GOTEST) -run '^TestLauncher_RefusesOnOtherPlatforms$$' ./builtin/sandbox
 
 race:
-	$(GOTEST) -race -shuffle=on -timeout=20m $$(go list ./... | grep -vxF "$$(go list $(PLAIN))")
+	$(GOTEST) -race -shuffle=on -timeout=20m $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
 
 plain:
 	$(GOTEST) -shuffle=on -timeout=20m $$({ go list $(PLAIN); $(SAMPLED); } | sort -u)

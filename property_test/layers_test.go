@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -92,10 +93,22 @@ func layerEntry(pkg string) (string, bool) {
 	return "", false
 }
 
-// sources parses all Go files of the module except tests, test data and nested
-// modules. It ignores build constraints, so every file counts.
+// sources returns all Go files of the module except tests, test data and nested modules. It
+// ignores build constraints, so every file counts. The tests share the files.
 func sources(t *testing.T) []source {
 	t.Helper()
+	list, err := parseSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 50 {
+		t.Fatalf("only %d files found: the test looks in the wrong place", len(list))
+	}
+	return list
+}
+
+// parseSources parses the files once.
+var parseSources = sync.OnceValues(func() ([]source, error) {
 	var list []source
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -113,14 +126,8 @@ func sources(t *testing.T) []source {
 		list = append(list, source{strings.TrimPrefix(filepath.ToSlash(name), "../"), file})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) < 50 {
-		t.Fatalf("only %d files found: the test looks in the wrong place", len(list))
-	}
-	return list
-}
+	return list, err
+})
 
 // isSkipped reports whether the go command or this test ignores a directory.
 func isSkipped(dir string) bool {

@@ -362,7 +362,7 @@ func TestDiskReserve_ArtifactsDoNotFillDisk(t *testing.T) {
 // Calls that end at the same time with large results stay within a small disk. What does
 // not fit is recorded as a preview without an artifact.
 func TestDiskReserve_ConcurrentResultsDoNotFillDisk(t *testing.T) {
-	const disk, calls = 48 << 20, 24
+	disk, calls := uint64(short.Count(28<<20, 48<<20)), short.Count(10, 24)
 	dir := fastTempDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := &fillingDisk{dir: dir}
@@ -370,7 +370,7 @@ func TestDiskReserve_ConcurrentResultsDoNotFillDisk(t *testing.T) {
 		var n atomic.Int32
 		all := make(chan struct{}) // closed when all calls run
 		big := newTool(t, "big", tool.Options{}, func(context.Context, obj) (any, error) {
-			i := n.Add(1)
+			i := int(n.Add(1))
 			if i == calls {
 				close(all)
 			}
@@ -404,7 +404,7 @@ func TestDiskReserve_ConcurrentResultsDoNotFillDisk(t *testing.T) {
 // Models that answer at the same time at length stay within a small disk. The answers that
 // do not fit wait, with those of the tasks' ends, and are recorded when there is room.
 func TestDiskReserve_ConcurrentAnswersDoNotFillDisk(t *testing.T) {
-	const disk, tasks = 48 << 20, 8
+	disk, tasks := uint64(short.Count(28<<20, 48<<20)), short.Count(5, 8)
 	dir := fastTempDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := &fillingDisk{dir: dir}
@@ -433,7 +433,7 @@ func TestDiskReserve_ConcurrentAnswersDoNotFillDisk(t *testing.T) {
 		for _, id := range ids {
 			fx.wantResult(t, fx.wait(t, id), string(mustJSON(text)), "")
 		}
-		if asked.Load() != tasks {
+		if int(asked.Load()) != tasks {
 			t.Errorf("models were asked %d times for %d tasks", asked.Load(), tasks)
 		}
 		fx.shutdown(t)

@@ -20,13 +20,21 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
+// requirementsOf has the modules of the go.mod files that were read, by file.
+var requirementsOf = map[string]modules{}
+
+// required returns a copy of the modules that a go.mod file requires. It reads each file once.
 func required(t *testing.T, file string) modules {
 	t.Helper()
-	list, err := requirements(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
+	list, ok := requirementsOf[file]
+	if !ok {
+		var err error
+		if list, err = requirements(filepath.Join(root, file)); err != nil {
+			t.Fatal(err)
+		}
+		requirementsOf[file] = list
 	}
-	return list
+	return slices.Clone(list)
 }
 
 // The notices have a row for each module of go.mod and no other, and the texts of all
