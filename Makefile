@@ -62,10 +62,11 @@ vet:
 	go vet ./...
 	@for m in bench $(QUICK_MODULES); do go vet -C $$m ./... || exit 1; done
 
-# make test takes less time with more memory. The compiler and the tests leave much garbage,
-# which make check collects as often as usual.
-test: export GOGC = 800
-test: export GOMEMLIMIT = 2GiB
+# Both take less time with more memory: compilers and tests leave much garbage. The tests of
+# make check collect it as often as usual.
+test check: export GOGC = 800
+test check: export GOMEMLIMIT = 2GiB
+CHECKFLAGS = '-exec=env -u GOGC -u GOMEMLIMIT' -shuffle=on -timeout=20m
 
 # The packages beside the modules, since some of both wait for processes and the disk. vet
 # has run before.
@@ -100,11 +101,11 @@ portable:
 	@[ "$$(go env GOOS GOARCH | tr "\n" /)" != linux/amd64/ ] || GOARCH=386 $(GOTEST) -run '^TestLauncher_RefusesOnOtherPlatforms$$' ./builtin/sandbox
 
 race:
-	$(GOTEST) -race -shuffle=on -timeout=20m $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
+	$(GOTEST) $(CHECKFLAGS) -race -p=3 $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
 
 plain:
-	$(GOTEST) -shuffle=on -timeout=20m $$({ go list $(PLAIN); $(SAMPLED); } | sort -u)
-	@for m in bench/peers $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout=20m ./... || exit 1; done
+	$(GOTEST) $(CHECKFLAGS) $$({ go list $(PLAIN); $(SAMPLED); } | sort -u)
+	@for m in bench/peers $(MODULES); do $(GOTEST) -C=$$m $(CHECKFLAGS) ./... || exit 1; done
 
 # A full disk ends make check after many minutes, with errors of the compiler and of tests.
 disk:
