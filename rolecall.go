@@ -7,7 +7,7 @@
 //
 // A program works with an organization in one of two ways:
 //
-//   - Run gives a task to the agents and waits for the result. A model decides whom to hire.
+//   - Run starts a task of the agents and waits for the result. A model decides whom to hire.
 //   - Begin makes the program itself the first agent of a task: it creates roles, hires
 //     agents, writes to them and reads their answers. No model is asked for it. All its
 //     calls pass the same gate as those of a model, and are recorded.
@@ -43,7 +43,7 @@ type Options struct {
 	Models    map[string]Model // answer for agents whose role names one
 	Modules   []Module         // add tool groups
 	Files     ConfigFiles      // YAML files, from package configured, which needs Data; the zero value is none
-	Workspace string           // directory in which all tasks and callers work; "" gives each agent a private one
+	Workspace string           // directory in which all tasks and callers work; "" means a private one for each agent
 	Sandbox   *Sandbox         // runs programs, from Enter; with nil, run_command and run_javascript are unavailable
 	Console   io.Writer        // output of console_print; nil discards it
 	Log       *slog.Logger     // warnings, and the causes of errors that say "see the log", such as those of Model; nil discards them

@@ -35,8 +35,8 @@ func newRoleResumeCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume ROLE",
 		Short: "End the suspension of a role",
-		Long: `End the suspension of a role and print who gains which tools. Everybody has exactly the
-permissions that the role, its creators and the tasks give now.`,
+		Long: `End the suspension of a role and print which roles and callers gain which tools. Each has exactly
+the permissions that the role, its creators and the tasks allow now.`,
 		Example: "  rolecall role resume analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -52,7 +52,7 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client) error
 	case cfg.Digest():
 		return nil
 	case "":
-		return usageError{errors.New("the serving process has no configuration; give the files of -f to \"rolecall serve\"")}
+		return usageError{errors.New("the serving process has no configuration; pass the files of -f to \"rolecall serve\"")}
 	}
 	return usageError{errors.New("-f is not the configuration that the serving process uses; leave -f out, or change the files that it serves")}
 }

@@ -1053,7 +1053,7 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv), frequent ...stri
 }
 
 // parts is the number of parallel parts of a long property. It is constant, so
-// that a seed gives the same cases on every machine.
+// that a seed produces the same cases on every machine.
 const parts = 2
 
 // runAttacks runs attacks one after the other.

@@ -107,7 +107,7 @@ func (s *attackEnv) weakRole(t *proptest.Choices) org.RoleSpec {
 	return spec
 }
 
-// checkTask checks what a new task is recorded with: not more than its caller may give it.
+// checkTask checks what a new task is recorded with: not more than its caller may grant.
 func (s *attackEnv) checkTask(id identity.TaskID) error {
 	task := s.rules.tasks[id]
 	if task.CallerRole == "" {

@@ -222,8 +222,8 @@ func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *y
 	return made, nil
 }
 
-// faultText returns the text of a fault of the configuration. Whoever reads it is the
-// operator, so an error without a code is shown and not hidden.
+// faultText returns the text of a fault of the configuration. Only the operator
+// reads it, so an error without a code is shown and not hidden.
 func faultText(err error) string {
 	if errcode.CodeOf(err) == errcode.Internal {
 		return err.Error()

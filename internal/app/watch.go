@@ -198,7 +198,7 @@ func (w *configWatcher) load(ctx context.Context, asked bool) {
 	}
 }
 
-// printChanges prints by name what the change gave and took.
+// printChanges prints by name what the change added and removed.
 func (w *configWatcher) printChanges() {
 	if list := w.app.takeChanges(); len(list) > 0 {
 		w.print(strings.Join(list, "; "))

@@ -103,7 +103,7 @@ func TestWorkspaces_RejectsBadDirectories(t *testing.T) {
 	}
 }
 
-// A recorded configuration gives callers no workspace, since they may have lost it. The
+// A recorded configuration sets no workspace of callers, since they may have lost it. The
 // operator's tasks keep theirs.
 func TestWorkspaces_RecordedConfigurationGivesCallersNone(t *testing.T) {
 	dir := makeDirs(t, "a")

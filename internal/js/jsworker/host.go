@@ -85,7 +85,7 @@ func (h *Host) Load(ctx context.Context, alone bool, gone func()) (*VM, error) {
 }
 
 // pick returns the worker that the fewest wait for. If it is in use, another one is
-// started for those who come later. If there is none, pick waits for the first.
+// started for later callers. If there is none, pick waits for the first.
 func (h *Host) pick(ctx context.Context) (*vmWorker, error) {
 	for {
 		w, starting, err := h.pickNow()
