@@ -31,6 +31,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/embedding"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -130,7 +131,7 @@ func (o *Organization) Register(ctx context.Context, g ToolGroup) error {
 // Events yields the events of the organization after a sequence number, 0 for all, and then
 // new ones until ctx ends.
 func (o *Organization) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
-	return o.rt.JournalStore().FollowEvents(ctx, after, true)
+	return o.rt.JournalStore().FollowEvents(ctx, after, journal.WaitForMore)
 }
 
 // Close stops all agents, closes the modules and releases the data directory. It waits for

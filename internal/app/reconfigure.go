@@ -65,6 +65,12 @@ func (a *App) ApplyConfig(ctx context.Context, cfg *config.Config, loaded error)
 	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg), nil)
 }
 
+// Values of revive in restoreConfig.
+const (
+	reviveRoles  = true
+	leaveDeleted = false
+)
+
 // restoreConfig applies the recorded configuration of a task, without its tokens. Of its
 // roles it only creates those that never existed: a role may have lost permissions since,
 // which must not come back. With revive, roles that were deleted since become active again.

@@ -53,10 +53,10 @@ func (w *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			w.load(ctx, true)
+			w.load(ctx, bySignal)
 		case <-tick.C:
 			if w.stable() {
-				w.load(ctx, false)
+				w.load(ctx, byChange)
 			}
 			if w.quarantineChanged.Swap(false) {
 				w.reportQuarantine(ctx)
@@ -166,6 +166,12 @@ func configDigest(cfg *config.Config, err error) string {
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// Values of asked in load.
+const (
+	bySignal = true
+	byChange = false
+)
 
 // load reads the files and applies them, unless the same content was tried before. asked
 // is true on SIGHUP, which tries it again.

@@ -109,7 +109,7 @@ func TestWorkspaces_RecordedConfigurationGivesCallersNone(t *testing.T) {
 	dir := makeDirs(t, "a")
 	f := newFixture(t)
 	cfg := f.read(callerRole+"\nworkspace: {name: a, path: "+dir+"/a}", "kind: workspace\nname: gone\npath: "+dir+"/gone")
-	if err := f.restoreConfig(t.Context(), cfg, true); err != nil {
+	if err := f.restoreConfig(t.Context(), cfg, reviveRoles); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.workspaceOf("ci"); got != "private" {

@@ -133,7 +133,7 @@ func httpFields(it item, s *Source) yamldoc.Fields {
 		"returnFullError":        yamldoc.OptionalBool(&s.FullError),
 		"allowPrivateNetworks":   it.privateNetworks(s),
 		"allowedIpRanges":        it.allowedRanges(s),
-		"customBlockedIpRanges":  yamldoc.EmptyAsAbsent(yamldoc.AddressRangeList(&s.BlockedRanges, true)),
+		"customBlockedIpRanges":  yamldoc.EmptyAsAbsent(yamldoc.AddressOrRangeList(&s.BlockedRanges)),
 		"disableSslVerification": sslVerification,
 	}
 }
