@@ -300,7 +300,7 @@ func TestErrors_NameMissingFields(t *testing.T) {
 	agent := hire(t, task)
 	ctx := t.Context()
 	for want, step := range map[string]func() error{
-		`unauthenticated: TaskSpec.As is missing: set who gives the task, for example rolecall.Operator("me")`: func() error {
+		`unauthenticated: TaskSpec.As is missing: set the sender of the task, for example rolecall.Operator("me")`: func() error {
 			_, err := rolecall.Run[string](ctx, org, rolecall.TaskSpec{Text: "work"})
 			return err
 		},

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall"
 )
 
-// A program adds a tool, creates a role that may use it, and gives a task to an agent of that
+// A program adds a tool, creates a role that may use it, and starts a task of an agent of that
 // role.
 func Example() {
 	ctx := context.Background()

@@ -16,7 +16,7 @@ type RoleSpec struct {
 	Description string          // what its agents do, in one line
 	Prompt      string          // instructions for its agents
 	ToolGroups  []GroupID       // that its agents may use; nil is none
-	Grant       []GroupID       // that its agents may give to roles they create; nil is none
+	Grant       []GroupID       // that its agents may grant to roles they create; nil is none
 	Model       string          // a name of Options.Models; "" is Options.Model. Only of Organization.CreateRole
 	Result      json.RawMessage // JSON schema of its agents' results; nil is any. Only of Organization.CreateRole
 }

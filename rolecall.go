@@ -7,7 +7,7 @@
 //
 // A program works with an organization in one of two ways:
 //
-//   - Run gives a task to the agents and waits for the result. A model decides whom to hire.
+//   - Run starts a task of the agents and waits for the result. A model decides whom to hire.
 //   - Begin makes the program itself the first agent of a task: it creates roles, hires
 //     agents, writes to them and reads their answers. No model is asked for it. All its
 //     calls pass the same gate as those of a model, and are recorded.
@@ -31,6 +31,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/embedding"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -43,7 +44,7 @@ type Options struct {
 	Models    map[string]Model // answer for agents whose role names one
 	Modules   []Module         // add tool groups
 	Files     ConfigFiles      // YAML files, from package configured, which needs Data; the zero value is none
-	Workspace string           // directory in which all tasks and callers work; "" gives each agent a private one
+	Workspace string           // directory in which all tasks and callers work; "" means a private one for each agent
 	Sandbox   *Sandbox         // runs programs, from Enter; with nil, run_command and run_javascript are unavailable
 	Console   io.Writer        // output of console_print; nil discards it
 	Log       *slog.Logger     // warnings, and the causes of errors that say "see the log", such as those of Model; nil discards them
@@ -130,7 +131,7 @@ func (o *Organization) Register(ctx context.Context, g ToolGroup) error {
 // Events yields the events of the organization after a sequence number, 0 for all, and then
 // new ones until ctx ends.
 func (o *Organization) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
-	return o.rt.JournalStore().FollowEvents(ctx, after, true)
+	return o.rt.JournalStore().FollowEvents(ctx, after, journal.WaitForMore)
 }
 
 // Close stops all agents, closes the modules and releases the data directory. It waits for

@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Run gives a task to the organization, waits for its end and returns the result. The result
+// Run starts a task, waits for its end and returns the result. The result
 // fits the JSON schema of T, which is inferred as for the arguments of tools: the agents are
 // told, and asked again if it does not fit. A T of json.RawMessage accepts any result.
 //
@@ -51,7 +51,7 @@ func schemaOf[T any]() (json.RawMessage, error) {
 	return json.Marshal(schema)
 }
 
-// run gives a task to the organization and returns its result.
+// run starts a task, waits for its end and returns its result.
 func (o *Organization) run(ctx context.Context, s TaskSpec, schema json.RawMessage) (json.RawMessage, error) {
 	if err := s.check(); err != nil {
 		return nil, err

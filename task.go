@@ -15,7 +15,7 @@ import (
 
 // TaskSpec specifies a task to start.
 type TaskSpec struct {
-	As         Principal       // who gives the task, the operator or a caller; its agents may do no more. Required
+	As         Principal       // the sender, the operator or a caller; its agents may do no more. Required
 	Text       string          // what to do
 	Role       string          // id or name of the role of the first agent; "" is root. Not of Begin
 	Input      json.RawMessage // data for the first agent, a JSON object; nil for none
@@ -30,7 +30,7 @@ func (s TaskSpec) check() error {
 	if s.As != (Principal{}) {
 		return nil
 	}
-	return errcode.New(errcode.Unauthenticated, "TaskSpec.As is missing: set who gives the task, for example rolecall.Operator(\"me\")")
+	return errcode.New(errcode.Unauthenticated, "TaskSpec.As is missing: set the sender of the task, for example rolecall.Operator(\"me\")")
 }
 
 // spec returns the specification for the runtime.

@@ -19,7 +19,7 @@ type (
 	RoleID    = identity.RoleID
 	TaskID    = identity.TaskID
 	GroupID   = toolgroups.GroupID
-	Principal = identity.Principal // who gives a task
+	Principal = identity.Principal // the sender of a task
 
 	Module      = modules.Module   // adds tool groups; its optional methods are in package modules
 	ToolGroup   = toolgroups.Group // tools that roles have together

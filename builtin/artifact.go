@@ -206,7 +206,7 @@ func (h artifacts) get(ctx context.Context, in getArtifact) (any, error) {
 	case err != nil:
 		return nil, err
 	case a == nil:
-		return tool.Result{Structured: json.RawMessage("null"), Absent: "this task has no artifact " + strconv.Quote(textutil.OneLine(in.Ref, maxShownName)) + "; copy a reference as put_artifact or a message gave it"}, nil
+		return tool.Result{Structured: json.RawMessage("null"), Absent: "this task has no artifact " + strconv.Quote(textutil.OneLine(in.Ref, maxShownName)) + "; copy a reference from put_artifact or a message"}, nil
 	}
 	out := &storedArtifact{Ref: in.Ref, Type: a.Type, Meta: a.Meta}
 	if a.Value == nil {

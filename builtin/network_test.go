@@ -1133,7 +1133,7 @@ func TestRedirect_LimitIsConfigurable(t *testing.T) {
 
 // FuzzNewHop checks that an accepted URL is sent as it was checked: over https, to
 // the host that the rules are applied to, and without a user name. Parsing it
-// again must give the same host.
+// again must return the same host.
 func FuzzNewHop(f *testing.F) {
 	for _, seed := range []string{
 		"https://a.example/x?y#z", "https://A.example.:8443/%2f/ü?q= y", "HTTPS://[::FFFF:1.2.3.4]", "https://a\\@b/", "https://a@b:1@c/", "https://①.example", "https:a", "https://a:443:80/",

@@ -39,7 +39,7 @@ type orgHandler struct {
 // requireAgent returns fn with a check that the caller is an agent.
 func requireAgent[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
-		if _, err = callingAgent(ctx, "give the organization a task instead"); err != nil {
+		if _, err = callingAgent(ctx, "start a task of the organization instead"); err != nil {
 			return out, err
 		}
 		return fn(ctx, in)
@@ -70,7 +70,7 @@ func (h orgHandler) findRole(ctx context.Context, in findRole) (any, error) {
 	case in.Name == "":
 		return h.searchRoles(ctx, in.Query)
 	case in.Query != nil:
-		return nil, errcode.New(errcode.InvalidArguments, "find a role: name and query exclude each other; give the exact name, or words to look for")
+		return nil, errcode.New(errcode.InvalidArguments, "find a role: name and query exclude each other; send the exact name, or words to look for")
 	}
 	role, err := h.roles.FindRole(ctx, currentCall(ctx), in.Name)
 	switch {
@@ -171,7 +171,7 @@ const createRoleInput = `{
 		"description": {"type": "string", "description": "What its agents do, in one line.", "maxLength": 500},
 		"rolePrompt": {"type": "string", "description": "Instructions for its agents.", "maxLength": 100000},
 		"toolGroups": {"type": "array", "description": "Tool groups its agents may use; only what the work needs, [] for none.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
-		"grant": {"type": "array", "description": "Tool groups its agents may give to roles they create; only for agents that lead others.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
+		"grant": {"type": "array", "description": "Tool groups its agents may grant to roles they create; only for agents that lead others.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
 		"bind": {"type": "object", "x-hidden": true, "description": "Bounds on arguments: by tool, a condition for each path. Your own bounds hold besides.", "additionalProperties": {"type": "object", "additionalProperties": {"type": "object"}}, "maxProperties": 256}
 	},
 	"required": ["name", "rolePrompt"],
@@ -211,7 +211,7 @@ const briefFields = `,
 		"inputs": {"type": ["string", "array"], "description": "What it starts from: files, artifacts, facts, or none.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"outputs": {"type": ["string", "array"], "description": "What to deliver, and where.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"completion_criteria": {"type": ["string", "array"], "description": "When it is done.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
-		"completionCriteria": {"type": ["string", "array"], "x-hidden": true, "description": "Another spelling of completion_criteria; give one.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"completionCriteria": {"type": ["string", "array"], "x-hidden": true, "description": "Another spelling of completion_criteria; use one.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"collaborators": {
 			"type": "array",
 			"description": "Other agents it may write to.",
@@ -242,7 +242,7 @@ const (
 
 const parentInput = `{"type": "string", "x-hidden": true, "description": "The id of the caller, or left out.", "maxLength": 128}`
 
-const spawnText = `Hire an agent that waits until somebody writes to it. Use spawn_agent_with_task, unless agents must know each other's names first.`
+const spawnText = `Hire an agent that waits for its first message. Use spawn_agent_with_task, unless agents must know each other's names first.`
 
 const spawnInput = `{
 	"type": "object",
@@ -323,7 +323,7 @@ func firstMessage(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || len(fields) == 0 {
-		return nil, errcode.New(errcode.MissingMessage, "initialMessage is empty: give a text, or an object with task; to give no work yet use spawn_agent")
+		return nil, errcode.New(errcode.MissingMessage, "initialMessage is empty: write a text, or an object with task; without work yet, use spawn_agent")
 	}
 	if fields["message_type"] == nil {
 		fields["message_type"] = json.RawMessage(`"` + taskAssignment + `"`)

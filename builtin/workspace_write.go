@@ -89,7 +89,7 @@ func (f files) content(ctx context.Context, in writeFile) ([]byte, error) {
 	}
 	a, err := f.artifacts.GetArtifact(ctx, call, in.Artifact)
 	if err == nil && a == nil {
-		err = errcode.New(errcode.ArtifactNotFound, "your task has no artifact %q; give the reference as put_artifact returned it", in.Artifact).With("ok", false)
+		err = errcode.New(errcode.ArtifactNotFound, "your task has no artifact %q; copy the reference that put_artifact returned", in.Artifact).With("ok", false)
 	}
 	if err != nil {
 		return nil, err

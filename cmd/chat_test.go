@@ -50,7 +50,7 @@ func chatConfig(t *testing.T, url string) string {
 	return writeConfig(t, fmt.Sprintf("{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: openai, model: m, baseURL: %q}\n---\n{kind: role, name: reader, toolGroups: [workspace]}\n", url))
 }
 
-// chatting is a chat whose input and signals a test gives.
+// chatting is a chat whose input and signals come from a test.
 type chatting struct {
 	*common
 	in       *io.PipeWriter

@@ -52,7 +52,7 @@ GEMINI_API_KEY that is set. If none is set it is a script, which needs no key.`,
 				dir = args[0]
 			}
 			if model == "" && cmd.Flags().Changed("model") {
-				return usageError{errors.New("--model is empty; give it a value or omit it")}
+				return usageError{errors.New("--model is empty; set a value or omit it")}
 			}
 			return initFunc(c, dir, model)
 		},

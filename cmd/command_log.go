@@ -91,7 +91,7 @@ func (o *logOptions) parseTypes() error {
 		known = append(known, string(t))
 	}
 	if o.flags.Changed("type") && len(o.types) == 0 {
-		return usageError{errors.New("--type is empty; give it a value or omit it")}
+		return usageError{errors.New("--type is empty; set a value or omit it")}
 	}
 	o.query.Types = nil
 	for _, name := range o.types {

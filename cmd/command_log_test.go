@@ -134,7 +134,7 @@ func TestLog_JSON(t *testing.T) {
 	}
 }
 
-// A log without events says so on stderr, so that nobody takes it for a command that hangs.
+// A log without events says so on stderr, so that it does not look like a command that hangs.
 func TestLog_Empty(t *testing.T) {
 	dir := t.TempDir()
 	runDenied(t, dir)
@@ -242,14 +242,14 @@ func TestLogView_SanitizesEvents(t *testing.T) {
 	}
 }
 
-// brokenPipe is an output that nobody reads any more.
+// brokenPipe is an output without a reader.
 type brokenPipe struct{}
 
 var errBroken = errors.New("broken pipe")
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errBroken }
 
-// A log that nobody reads ends.
+// A log without a reader ends.
 func TestLog_EndsWithItsReader(t *testing.T) {
 	dir := t.TempDir()
 	runDenied(t, dir)

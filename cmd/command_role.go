@@ -31,7 +31,7 @@ its id if that is unique and has at least 4 characters. Tasks of several callers
 have roles of one name; it is then an error that lists the ids.
 
 Group ids are bound to their owner when the role is written. A group that is not
-registered any more, or has another owner now, gives no tools and is shown as dangling.
+registered any more, or has another owner now, has no tools and is shown as dangling.
 A group or a model that does not exist is an error, unless --allow-unknown is given.
 Which models exist is known only while a configuration is active: that of -f, or that
 of the process that serves the data directory.`,
@@ -87,9 +87,9 @@ func newRoleShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ROLE",
 		Short: "Show a role and its tools",
-		Long: `Show a role and the tools that it has now, each with the group that gives it and its
+		Long: `Show a role and the tools that it has now, each with the group that has it and its
 effect. With --json, print the stored record; a field "tools" is added, and a field
-"dangling" if some of its groups give no tools.`,
+"dangling" if some of its groups have no tools.`,
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
@@ -465,7 +465,7 @@ func (o *roleOptions) outcome(what string) string {
 // model that could not be checked.
 func warnIneffective(stderr io.Writer, r client.Role) {
 	for _, id := range r.Dangling {
-		fmt.Fprintf(stderr, "tool group %s is not registered and gives no tools; once it is registered, update the role\n", textutil.Sanitize(string(id)))
+		fmt.Fprintf(stderr, "tool group %s is not registered and has no tools; once it is registered, update the role\n", textutil.Sanitize(string(id)))
 	}
 	if len(r.Unchecked) > 0 {
 		fmt.Fprintf(stderr, "it is not checked whether there is a model %q, because no configuration is active; -f FILE names one\n", textutil.Sanitize(string(r.Model)))

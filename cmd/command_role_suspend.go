@@ -26,7 +26,7 @@ suspended.`,
 		Example: "  rolecall role suspend analyst\n  rolecall role resume analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return roleSuspensionFunc(cmd.Context(), c, args[0], true)
+			return roleSuspensionFunc(cmd.Context(), c, args[0], suspendRole)
 		},
 	}
 }
@@ -35,15 +35,21 @@ func newRoleResumeCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume ROLE",
 		Short: "End the suspension of a role",
-		Long: `End the suspension of a role and print who gains which tools. Everybody has exactly the
-permissions that the role, its creators and the tasks give now.`,
+		Long: `End the suspension of a role and print which roles and callers gain which tools. Each has exactly
+the permissions that the role, its creators and the tasks allow now.`,
 		Example: "  rolecall role resume analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return roleSuspensionFunc(cmd.Context(), c, args[0], false)
+			return roleSuspensionFunc(cmd.Context(), c, args[0], resumeRole)
 		},
 	}
 }
+
+// Values of suspend in roleSuspensionFunc.
+const (
+	suspendRole = true
+	resumeRole  = false
+)
 
 // roleSuspensionFunc suspends or resumes a role and prints the effects.
 func roleSuspensionFunc(ctx context.Context, c *common, ref string, suspend bool) error {

@@ -23,7 +23,7 @@ func TestRole_OfConfigurationIsNotDeleted(t *testing.T) {
 	}
 }
 
-// role show lists the tools of a role, each with the group that gives it and its effect.
+// role show lists the tools of a role, each with the group that has it and its effect.
 func TestRoleShow_ListsTools(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, dir, "role", "create", "a", "--use", "workspace")

@@ -61,7 +61,7 @@ continues the task with the configuration and workspace it was started with.
 --workspace names a directory, or a workspace of the configuration where there is no such
 directory. With ROLECALL_URL it is always a name: a gateway accepts no path.
 
---image and --attach give the first agent files of yours. They become artifacts of the
+--image and --attach pass files of yours to the first agent. They become artifacts of the
 task, and a short text is part of the first message. A model that sees is shown the images.
 
 --group bounds the tools of all agents but root, and what root can grant. Root itself
@@ -91,7 +91,7 @@ func newRunCommand(c *common) *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("result") && o.schema == "" {
-				return usageError{errors.New("--result is empty; give it a value or omit it")}
+				return usageError{errors.New("--result is empty; set a value or omit it")}
 			}
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
 			return runFunc(cmd.Context(), c, o)
@@ -102,9 +102,9 @@ func newRunCommand(c *common) *cobra.Command {
 	flags.StringVar(&o.role, "role", "", "start with an agent of this `role`, by id or name; default: root")
 	flags.StringArrayVar(&o.groups, "group", nil, "let all agents but root use this tool `group` only; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
-	flags.StringArrayVar(&o.inputs, "input", nil, "give the first agent data, as `NAME=JSON`; can be repeated")
+	flags.StringArrayVar(&o.inputs, "input", nil, "pass data to the first agent, as `NAME=JSON`; can be repeated")
 	flags.StringArrayVar(&o.images, "image", nil, "show the first agent the image in this `file`; can be repeated")
-	flags.StringArrayVar(&o.attached, "attach", nil, "give the first agent this `file`, as an artifact of the task; can be repeated")
+	flags.StringArrayVar(&o.attached, "attach", nil, "pass this `file` to the first agent, as an artifact of the task; can be repeated")
 	flags.StringVar(&o.schema, "result", "", "require a result that fits the JSON schema in this `file`")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
 	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")

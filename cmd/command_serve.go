@@ -38,15 +38,15 @@ run --resume, continues the tasks. A second signal ends the process immediately.
 Without -f, the roles are those of the data directory, and interrupted tasks continue
 with the configuration that the most recent of them was started with.
 
-Callers work in the workspace that the configuration gives them, else in a private
+Callers work in the workspace that the configuration sets for them, else in a private
 directory for each of their roles. --workspace sets the default workspace of all callers.
 
 The log on stderr has a time on each line. It has every denied call, every rejected
-token, and by name what a reload gave or took.
+token, and by name what a reload added or removed.
 
 HTTP requests need a bearer token: see "rolecall token create --help". If the configuration
 lists no operator's token, serve on a loopback address prints a URL with a start-up
-token, which gives operator access until the process ends. An address that other hosts
+token, which allows operator access until the process ends. An address that other hosts
 can reach requires tokens in the configuration.`,
 		Example: `  rolecall serve -f org.yaml
   rolecall serve -f org.yaml --addr 127.0.0.1:0

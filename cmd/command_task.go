@@ -25,7 +25,7 @@ func newTaskCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "task",
 		Short: "List, show, follow, retry and cancel tasks",
-		Long: `A task is a piece of work that a caller gave to the organization. A task is running, or
+		Long: `A task is a piece of work that a caller sent to the organization. A task is running, or
 waiting for a delayed message, while a process works on it. It is interrupted if no
 process does: "rolecall run --resume ID" continues it. It is paused if only the operator
 can help, for example by another key. "rolecall task retry ID" lets a task go on that is

@@ -71,7 +71,7 @@ everything. The holder of a token with --scope metrics reads /metrics, and nothi
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Role, "role", "", "`role` of the configuration in which the holder acts")
-	flags.BoolVar(&o.Operator, "operator", false, "give the holder the operator's permissions")
+	flags.BoolVar(&o.Operator, "operator", false, "the holder has the operator's permissions")
 	flags.StringVar(&o.Scope, "scope", "", "`scope` of the holder without a role: metrics")
 	flags.StringVar(&o.Audience, "audience", "", "`URL` that the token is valid for, including all paths below; default: the whole gateway")
 	flags.StringVar(&o.Expires, "expires", "", "`date` from which the token is invalid, such as 2027-01-31")

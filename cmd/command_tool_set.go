@@ -68,7 +68,7 @@ func (f *toolSetFlags) labels(cmd *cobra.Command) (l toolboxfile.Labels, err err
 		l.States = listOrNone(f.states)
 	}
 	if l.Effect = f.effect; l.IsZero() {
-		return l, usageError{errors.New("tool set changes nothing: give --group, --state, --applicable-states or --effect")}
+		return l, usageError{errors.New("tool set changes nothing: set --group, --state, --applicable-states or --effect")}
 	}
 	return l, nil
 }

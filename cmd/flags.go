@@ -82,7 +82,7 @@ func valueProblem(invalid *pflag.InvalidValueError) string {
 }
 
 // mayBeEmpty lists the flags that accept an empty text: it sets a field of a role to its
-// default, or gives no reason.
+// default, or means no reason.
 var mayBeEmpty = []string{"description", "prompt", "model", "server", "pattern", "reason", "result"}
 
 // rejectEmptyFlags returns a usage error if a flag is given with an empty value. Such a
@@ -93,7 +93,7 @@ func rejectEmptyFlags(cmd *cobra.Command) (err error) {
 		case isList && slices.Contains(list.GetSlice(), "") && f.Value.Type() == "stringArray":
 			err = usageError{fmt.Errorf("--%s has an empty value", f.Name)}
 		case f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name):
-			err = usageError{fmt.Errorf("--%s is empty; give it a value or omit it", f.Name)}
+			err = usageError{fmt.Errorf("--%s is empty; set a value or omit it", f.Name)}
 		}
 	})
 	return err

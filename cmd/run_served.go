@@ -35,7 +35,7 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 	if o.detach {
 		return printDetached(c, task)
 	}
-	return followOwnTask(ctx, c, api, string(task.ID), true)
+	return followOwnTask(ctx, c, api, string(task.ID), answersQuestions)
 }
 
 // checkServedConfig rejects -f with another configuration than the one that is served.
@@ -52,7 +52,7 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client) error
 	case cfg.Digest():
 		return nil
 	case "":
-		return usageError{errors.New("the serving process has no configuration; give the files of -f to \"rolecall serve\"")}
+		return usageError{errors.New("the serving process has no configuration; pass the files of -f to \"rolecall serve\"")}
 	}
 	return usageError{errors.New("-f is not the configuration that the serving process uses; leave -f out, or change the files that it serves")}
 }
@@ -94,8 +94,14 @@ func (c *common) printFollowHints(id string) {
 // followTask shows the events of a task from its start, waits for its end and prints the
 // result. If the connection is lost it connects again for a while.
 func followTask(ctx context.Context, c *common, api *client.Client, id string) error {
-	return followOwnTask(ctx, c, api, id, false)
+	return followOwnTask(ctx, c, api, id, watchesOnly)
 }
+
+// Values of asks in followOwnTask.
+const (
+	answersQuestions = true
+	watchesOnly      = false
+)
 
 // followOwnTask is followTask. With asks it also answers the questions of the task's tools.
 func followOwnTask(ctx context.Context, c *common, api *client.Client, id string, asks bool) error {

@@ -28,7 +28,7 @@ func (a *Admission) advice() string {
 	case s.AuthorizeTool(hireTool).Allowed():
 		return ". You cannot get it: hire an agent whose role has it, or say in your answer what could not be done."
 	}
-	return ". Nobody can give it to you during this task: do without it, or say in your answer what you could not do."
+	return ". It cannot be granted during this task: work without it, or say in your answer what you could not do."
 }
 
 // toolsAdvice lists the tools of an agent, and which of them is most similar to a name.

@@ -25,7 +25,7 @@ func TestAdvice_NamesToolsOfAgent(t *testing.T) {
 	for name, want := range map[string]string{
 		"write_fil": `there is no tool write_fil; did you mean "write_file"? Your tools: read_file, write_file.`,
 		"summarize": "there is no tool summarize. Your tools: read_file, write_file.",
-		"theirs":    "tool theirs is not available to this role. Nobody can give it to you during this task: do without it, or say in your answer what you could not do.",
+		"theirs":    "tool theirs is not available to this role. It cannot be granted during this task: work without it, or say in your answer what you could not do.",
 	} {
 		if got := f.message(name, `{}`); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)

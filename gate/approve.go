@@ -20,7 +20,7 @@ type ApprovalNeed struct {
 }
 
 // ApprovalVerdict is what an ApprovalLookup knows about a call. The zero ApprovalVerdict is that
-// of a call that nobody has asked about.
+// of a call without a request for approval.
 type ApprovalVerdict struct {
 	ID      string // of the request; "" if there is none for this need
 	Granted bool   // the request was approved and is not used yet
@@ -48,7 +48,7 @@ func (g *Gate) approve(_ context.Context, a *Admission) error {
 	a.need = &ApprovalNeed{Rules: rules, Args: approval.DigestJSON(a.Request.Args), Definition: definitionDigest(a.handle.Definition)}
 	a.waiting = true
 	if g.config.Approvals == nil {
-		return errcode.New(errcode.ApprovalRequired, "%s needs an approval, and this program asks nobody", a.Request.Name)
+		return errcode.New(errcode.ApprovalRequired, "%s needs an approval, and this program has no approvers", a.Request.Name)
 	}
 	verdict := g.config.Approvals.FindApproval(a.Subject.Principal, a.Request.Call, *a.need)
 	a.approval, a.waiting = verdict.ID, !verdict.Granted || verdict.ID == "" || verdict.Denied != nil
@@ -65,8 +65,8 @@ func definitionDigest(d tool.Definition) string {
 // allowed, and it is no denial unless Err is set.
 func (a *Admission) Waiting() bool { return a.waiting && a.Err == nil }
 
-// Need returns what the call needs an approval for. It reports false for a call that waits for
-// nobody.
+// Need returns what the call needs an approval for. It reports false for a call that waits for no
+// person.
 func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 	if a.need == nil {
 		return ApprovalNeed{}, false

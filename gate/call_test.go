@@ -28,7 +28,7 @@ func TestCall_RefusalResult(t *testing.T) {
 	limited.States = []string{"review"}
 	f := newFixture(t, &fakeTool{definition: d, run: mustNotRun(t)}, &fakeTool{definition: limited, run: mustNotRun(t)})
 	tests := []struct{ name, tool, args, want string }{
-		{"tool of another group", "theirs", `{}`, `{"error":"tool_not_available","message":"tool theirs is not available to this role. Nobody can give it to you during this task: do without it, or say in your answer what you could not do.","toolName":"theirs"}`},
+		{"tool of another group", "theirs", `{}`, `{"error":"tool_not_available","message":"tool theirs is not available to this role. It cannot be granted during this task: work without it, or say in your answer what you could not do.","toolName":"theirs"}`},
 		{"tool of another state", "limited", `{}`, `{"error":"tool_not_available","message":"tool limited is not available in this workflow state. Your tools: a.","toolName":"limited"}`},
 		{"unknown tool", "fly", `{}`, `{"error":"unknown_tool","message":"there is no tool fly. Your tools: a.","toolName":"fly"}`},
 		{"missing argument", "a", `{}`, `{"error":"invalid_arguments","message":"path: missing, want string","toolName":"a"}`},

@@ -46,7 +46,7 @@ func Example() {
 	// tool format is not available to this role
 	// there is no tool fly
 	// "now {}"
-	// {"error":"tool_not_available","message":"tool format is not available to this role. Nobody can give it to you during this task: do without it, or say in your answer what you could not do.","toolName":"format"}
+	// {"error":"tool_not_available","message":"tool format is not available to this role. It cannot be granted during this task: work without it, or say in your answer what you could not do.","toolName":"format"}
 }
 
 // definition returns a definition with a schema that accepts any object.

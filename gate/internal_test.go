@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Whoever reads an internal error is told to see the log, so the log has its cause: of
+// An internal error refers its reader to the log, so the log has its cause: of
 // errors that a tool returns, and of those that it has made a result already.
 func TestGate_LogsCauseOfInternalErrors(t *testing.T) {
 	cause := errors.New("the disk is on fire")

@@ -178,7 +178,7 @@ func TestCall_ReleasesLeaseWhenNotStarted(t *testing.T) {
 	}
 }
 
-// A call gives its lease back when it has ended, also by a panic of the tool.
+// A call releases its lease when it has ended, also by a panic of the tool.
 func TestCall_ReleasesLeaseWhenEnded(t *testing.T) {
 	g, loader := newModuleFixture(t, toolgroups.NewManager())
 	panicking := &fakeTool{definition: definition("panics", tool.Mutating), run: func(context.Context, tool.Call) (tool.Result, error) { panic("boom") }}

@@ -59,7 +59,7 @@ type Admission struct {
 	claimChecks []func() bool // report whether the services that verified claims are still active
 }
 
-// Allowed reports whether the call has passed all steps so far and waits for nobody.
+// Allowed reports whether the call has passed all steps so far and waits for no person.
 func (a *Admission) Allowed() bool { return a.Err == nil && !a.waiting }
 
 // Code returns the error code of a denial or of a failed Result, "" after a success.
@@ -141,7 +141,7 @@ func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	return nil
 }
 
-// refuse denies the call for the reason that its caller gives.
+// refuse denies the call for the reason in its request.
 func (g *Gate) refuse(_ context.Context, a *Admission) error { return a.Request.Refusal }
 
 // parse reads the arguments once, strictly, so that the tool sees the document that

@@ -168,8 +168,8 @@ func (a *api) roleQueryOf(p identity.Principal, state string, groups *toolgroups
 	role, _ := a.org().RoleByID(p.Role)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		subject: a.rt.Gate().PreviewSubject(a.org().RoleViewOf(p, narrow), state),
-		limits:  func(h *toolgroups.ToolHandle) []org.PermissionLimit { return a.org().LimitsOnRoleOf(p, narrow, h) },
+		subject: a.rt.Gate().PreviewSubject(a.org().CallerRoleView(p, narrow), state),
+		limits:  func(h *toolgroups.ToolHandle) []org.PermissionLimit { return a.org().LimitsOnCallerRole(p, narrow, h) },
 	}
 }
 

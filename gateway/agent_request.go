@@ -234,7 +234,7 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 	}
 	s := newEventStream(w, r)
 	s.open()
-	for e, err := range a.eventsFor(r, a.rt.JournalStore().FollowTask(ctx, id, task.FirstSeq, true)) {
+	for e, err := range a.eventsFor(r, a.rt.JournalStore().FollowTask(ctx, id, task.FirstSeq, journal.WaitForMore)) {
 		if err == nil {
 			err = a.authenticate.Revalidate(r)
 		}

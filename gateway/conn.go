@@ -174,6 +174,12 @@ func trackRequests(next http.Handler) http.Handler {
 	})
 }
 
+// Values of authenticated in trackSender.
+const (
+	knownSender   = true
+	unknownSender = false
+)
+
 // trackSender marks the connection of a request as one of an authenticated sender,
 // or of another one. It aborts the request if the connection has given way.
 func trackSender(r *http.Request, authenticated bool) {

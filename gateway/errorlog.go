@@ -28,7 +28,7 @@ func (s serverErrors) Write(line []byte) (int, error) {
 	}{
 		{"Accept error: ", "no connection can be accepted", slog.LevelError},
 		{"panic serving ", "a request panicked", slog.LevelError},
-		{"TLS handshake error from ", "a TLS connection failed", slog.LevelDebug}, // by anybody, without a limit
+		{"TLS handshake error from ", "a TLS connection failed", slog.LevelDebug}, // by any host, without a limit
 	} {
 		if cause, ok := strings.CutPrefix(text, r.prefix); ok {
 			s.log.Log(context.Background(), r.level, r.words, "error", cause)

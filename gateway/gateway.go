@@ -57,7 +57,7 @@ type Config struct {
 
 	MCP *mcpserver.Server // answers /mcp and /roles/{role}/mcp; nil answers 404
 
-	// StartTask starts a task that a request gives: Runtime.StartTask, or a function that
+	// StartTask starts the task of a request: Runtime.StartTask, or a function that
 	// calls it. Nil rejects such requests.
 	StartTask func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	// Hooks returns the trigger with a name, if a request with this header and body carries its

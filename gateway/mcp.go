@@ -69,7 +69,7 @@ func (a *api) checkMCPWorkspace(r *http.Request, text string) error {
 	text, err := url.QueryUnescape(text)
 	dir, readOnly := strings.CutSuffix(text, ":ro")
 	if err != nil || !a.rt.IsDefaultWorkspace(dir, readOnly) {
-		return errcode.New(errcode.Conflict, "the process that serves the data directory has another default workspace than %.200q; leave --workspace out, give it to that process, or use another data directory", text)
+		return errcode.New(errcode.Conflict, "the process that serves the data directory has another default workspace than %.200q; leave --workspace out, set it for that process, or use another data directory", text)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestRoutes_AreDescribed(t *testing.T) {
 			t.Errorf("%s: summary %q, tag %q", at, r.summary, r.tag)
 		}
 		if (r.scopes == 0) != r.hook {
-			t.Errorf("%s: no scopes, so it serves nobody, or a hook with scopes", at)
+			t.Errorf("%s: no scopes, so it serves no caller, or a hook with scopes", at)
 		}
 		empty := r.status == http.StatusNoContent || r.status == http.StatusSeeOther
 		if r.answer == nil && r.media == nil && r.protocol != mcpProtocol && !empty {

@@ -100,7 +100,7 @@ func (s *brokenStore) ReadRecord(ctx context.Context, kind, key string) ([]byte,
 	return s.Store.ReadRecord(ctx, kind, key)
 }
 
-// Anybody may ask for the readiness, so its failures are logged like those of other requests:
+// Readiness needs no token, so its failures are logged like those of other requests:
 // a few for each sender.
 func TestReady_LogsFewLines(t *testing.T) {
 	store := &brokenStore{Store: memory.New()}

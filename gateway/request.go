@@ -107,7 +107,7 @@ func nullFields(data []byte, nullable []string) (nulls []string, err error) {
 		case slices.Contains(nullable, key.Str):
 			nulls = append(nulls, key.Str)
 		default:
-			err = errcode.New(errcode.InvalidArguments, "field %q is null; leave it out or give it a value", key.Str).With("field", key.Str)
+			err = errcode.New(errcode.InvalidArguments, "field %q is null; leave it out or set a value", key.Str).With("field", key.Str)
 		}
 		return err == nil
 	})

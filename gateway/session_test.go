@@ -190,7 +190,7 @@ func TestSession_RejectsForgedRequests(t *testing.T) {
 	op.want(403, "DELETE /ui/session", "", auth.CSRFHeader, "")
 	op.want(403, "/api/v1/roles", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")
 	op.want(200, path, body)
-	op.want(403, "POST /ui/session", `{"token":"rc_ann"}`, "Origin", "") // another page signs nobody in
+	op.want(403, "POST /ui/session", `{"token":"rc_ann"}`, "Origin", "") // another page cannot sign in
 	op.want(403, "POST /ui/session", `{"token":"rc_ann"}`, "Origin", "https://evil.example.com")
 }
 

@@ -85,7 +85,7 @@ func (a *api) pageOfTasks(r *http.Request, filter taskFilter) (list []org.Task, 
 type taskFilter struct {
 	status org.TaskStatus     // their status now; "" for any
 	since  time.Time          // when they started, at the earliest
-	caller identity.Principal // the operator for all, else the one who started them
+	caller identity.Principal // the operator for all, else the caller that started them
 }
 
 // newestTasks returns up to limit tasks that are older than before and pass the filter,

@@ -235,7 +235,7 @@ func TestStartTask_OfCallers(t *testing.T) {
 }
 
 // A caller names its own workspace and no other; a name that it may not use is answered like
-// one that does not exist. Nobody names a path over HTTP, and no caller sees one.
+// one that does not exist. No request names a path over HTTP, and no caller sees one.
 func TestStartTask_WorkspaceByName(t *testing.T) {
 	f := newFixture(t, echoTask)
 	own, other := t.TempDir(), t.TempDir()

@@ -44,7 +44,7 @@ func (a *api) visibilityFor(r *http.Request) visibility {
 
 // visibilityOf returns what a caller in an active role sees.
 func (a *api) visibilityOf(caller identity.Principal, role org.Role) visibility {
-	return visibility{org: a.org(), snapshot: a.snapshot(), caller: caller, role: role, view: a.org().RoleViewOf(caller, toolgroups.AllGroups())}
+	return visibility{org: a.org(), snapshot: a.snapshot(), caller: caller, role: role, view: a.org().CallerRoleView(caller, toolgroups.AllGroups())}
 }
 
 // has reports whether the sender sees a tool.

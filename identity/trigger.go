@@ -3,7 +3,7 @@ package identity
 import "strings"
 
 // triggerPrefix begins the names of triggers among the names of users. It is reserved: tokens,
-// issuers and programs give no user such a name.
+// issuers and programs cannot name a user so.
 const triggerPrefix = "trigger:"
 
 // ByTrigger returns the Principal of a trigger of the configuration, which acts in a role as an

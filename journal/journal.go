@@ -132,10 +132,16 @@ type RecordReader interface {
 	ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
+// Values of wait in the methods of EventFollower.
+const (
+	StoredOnly  = false // end after the stored events
+	WaitForMore = true  // then wait for new events
+)
+
 // EventFollower reads the whole log in order.
 type EventFollower interface {
-	// FollowEvents yields the events after a sequence number. With wait it continues
-	// with new events until ctx ends.
+	// FollowEvents yields the events after a sequence number. With wait (WaitForMore) it
+	// continues with new events until ctx ends.
 	FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
 	// FollowTask is FollowEvents for one task. For events of other tasks it yields
 	// only the sequence number, without a body, to report how far the log was

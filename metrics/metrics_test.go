@@ -154,7 +154,7 @@ rolecall_tokens_total{kind="output",role="guide"} 6
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: 1}}}),
 		}, "rolecall_tokens_total{kind=\"input\",role=\"guide\"} 1\n"},
-		{"a clock that goes back gives durations of zero", []journal.Event{
+		{"a clock that goes back means durations of zero", []journal.Event{
 			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.FinishEnd)), at(1, journal.TaskEnded{Status: "done"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 0
 rolecall_tool_call_duration_seconds{outcome="ok",tool="look"} 1 of 0
@@ -323,7 +323,7 @@ func TestObserve_LimitsSeriesOfInventedNames(t *testing.T) {
 	}
 }
 
-// The same events give the same metrics, however streams are interleaved.
+// The same events produce the same metrics, however streams are interleaved.
 func TestObserve_IndependentOfStreamOrder(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

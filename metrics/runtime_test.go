@@ -71,7 +71,7 @@ rolecall_tasks_total{status="started"} 1
 	}
 }
 
-// Replaying the journal gives the same metrics as observing live, because events
+// Replaying the journal produces the same metrics as observing live, because events
 // are the only source.
 func TestMetrics_SameFromJournal(t *testing.T) {
 	live, store := newFixture(t, metrics.Load{}), memory.New()

@@ -142,7 +142,7 @@ func TestLazy_RefreshesCachedGroups(t *testing.T) {
 }
 
 // ctx bounds the wait for Provision, not the attempt.
-// The error of a call names the module and the cause once, whoever names the module.
+// The error of a call names the module and the cause once, for each caller.
 func TestLazy_ErrorSaysCauseOnce(t *testing.T) {
 	for cause, want := range map[string]string{
 		"the server is down":      `t did not start: module "m" could not be provisioned: the server is down; a later call retries`,

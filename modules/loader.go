@@ -76,7 +76,7 @@ func (l *Loader) stepTimeout() time.Duration { return cmp.Or(l.StepTimeout, 30*t
 // groups is registered. A LazyModule
 // module with cached groups is only registered.
 func (l *Loader) LoadModule(ctx context.Context, m Module) error {
-	s, err := l.stage(ctx, m, false, Labels{})
+	s, err := l.stage(ctx, m, newModule, Labels{})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (l *Loader) LoadModule(ctx context.Context, m Module) error {
 // When the new module fails, the old one stays with its groups. Errors of StepWait and
 // StepClose alone come from the end of the old module: the new one is in service.
 func (l *Loader) ReloadModule(ctx context.Context, m Module) error {
-	s, err := l.stage(ctx, m, true, Labels{})
+	s, err := l.stage(ctx, m, replacement, Labels{})
 	if err != nil {
 		return err
 	}

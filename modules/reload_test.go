@@ -62,7 +62,7 @@ func TestLoader_ReloadReplacesGroups(t *testing.T) {
 }
 
 // A reload whose commit fails leaves every group as it was. If the change was published
-// nevertheless, no tool of the module is available: a fault gives no permission.
+// nevertheless, no tool of the module is available: a fault adds no permission.
 func reloadWithFaults(t *testing.T, old, next []toolgroups.Group) {
 	for _, published := range []bool{false, true} {
 		fx := newFixture(t)

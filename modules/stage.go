@@ -42,6 +42,12 @@ func (l *Loader) StageLabelled(ctx context.Context, m Module, labels Labels) (*S
 	return l.stage(ctx, m, loaded, labels)
 }
 
+// Values of replaces in stage.
+const (
+	newModule   = false
+	replacement = true
+)
+
 // stage locks the name and prepares m. replaces is whether a module of this name has to
 // be loaded or must not be.
 func (l *Loader) stage(ctx context.Context, m Module, replaces bool, labels Labels) (*StagedModule, error) {

@@ -38,7 +38,7 @@ func (l *agentList) remove(m *agentNode) {
 	l.count--
 }
 
-// setScope gives m its scope. Its parent must have one already.
+// setScope sets the scope of m. Its parent must have one already.
 func (o *Org) setScope(m *agentNode) {
 	m.scope = o.scopeOf(m)
 	if t, ok := o.tasks[m.task]; ok && !t.Status.Ended() {

@@ -163,7 +163,7 @@ func (o *Org) recipients(from *agentNode) (list []*agentNode) {
 	return list
 }
 
-// recipientNames returns names that an agent may give as recipients. It must be called with mu
+// recipientNames returns names that an agent may write as recipients. It must be called with mu
 // held.
 func (o *Org) recipientNames(from *agentNode) []string {
 	names := []string{}

@@ -302,7 +302,7 @@ func TestTask_StartedBy(t *testing.T) {
 }
 
 // The agents of a caller's task are in the workflow state of the caller, wherever they are
-// in the task and whoever moves it.
+// in the task and whatever moves it.
 func TestCaller_AgentsShareState(t *testing.T) {
 	f := newFixture(t)
 	f.registerStateTools()

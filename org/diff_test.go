@@ -60,7 +60,7 @@ func TestDiff_NamesRolesAgentsAndCallers(t *testing.T) {
 	}
 }
 
-// A role without agents and callers is affected itself: it is not said that nobody is.
+// A role without agents and callers is affected itself: the text does not say that none is.
 func TestDiff_NamesRoleWithoutAgents(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Name: "clerk", Use: of("docs")})

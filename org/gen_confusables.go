@@ -100,7 +100,7 @@ func (t table) add(r rune, letters string) {
 	t[r][letters] = true
 }
 
-// merge gives two characters that look like each other the letters of both.
+// merge adds the letters of both to two characters that look like each other.
 func (t table) merge(entries []entry) {
 	for _, e := range entries {
 		to := []rune(e.to)

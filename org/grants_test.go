@@ -491,7 +491,7 @@ func TestRole_BindsGroupsToOwners(t *testing.T) {
 }
 
 // An update binds the sets that it names. The others stay bound to the owners that they
-// had, so that a new prompt does not give a role the groups of another owner.
+// had, so that a new prompt does not add groups of another owner to a role.
 func TestUpdateRole_KeepsOwnersOfOtherSets(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Use: of("docs"), Grant: of("docs")})

@@ -48,11 +48,11 @@ type PermissionLimit struct {
 
 // LimitsOnRole returns the limits on the agents of RoleView, the role's own use first.
 func (o *Org) LimitsOnRole(id identity.RoleID, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) []PermissionLimit {
-	return o.LimitsOnRoleOf(identity.ByCaller("", id), groups, h)
+	return o.LimitsOnCallerRole(identity.ByCaller("", id), groups, h)
 }
 
-// LimitsOnRoleOf returns the limits on the agents of RoleViewOf, the role's own use first.
-func (o *Org) LimitsOnRoleOf(p identity.Principal, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) []PermissionLimit {
+// LimitsOnCallerRole returns the limits on the agents of CallerRoleView, the role's own use first.
+func (o *Org) LimitsOnCallerRole(p identity.Principal, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) []PermissionLimit {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.limitsOn(o.previewScope(p.Role, groups, within(p)...), h, nil)

@@ -32,11 +32,11 @@ func (o *Org) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
 // RoleView returns the View that an agent of the role would have directly below the
 // root of a task that is limited by groups only.
 func (o *Org) RoleView(id identity.RoleID, groups toolgroups.GroupSet) *toolgroups.View {
-	return o.RoleViewOf(identity.ByCaller("", id), groups)
+	return o.CallerRoleView(identity.ByCaller("", id), groups)
 }
 
-// RoleViewOf is RoleView for the role of a caller, within the limit of the caller.
-func (o *Org) RoleViewOf(p identity.Principal, groups toolgroups.GroupSet) *toolgroups.View {
+// CallerRoleView is RoleView for the role of a caller, within the limit of the caller.
+func (o *Org) CallerRoleView(p identity.Principal, groups toolgroups.GroupSet) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	view := o.previewScope(p.Role, groups, within(p)...).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)

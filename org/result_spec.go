@@ -10,7 +10,7 @@ import (
 )
 
 // MaxResultSchema is the size of the largest schema of a result, in bytes. It is part of
-// each request to the model that gives the result.
+// each request to the model that returns the result.
 const MaxResultSchema = 16 << 10
 
 // ResultSpec describes the result of an agent or of a task. A nil ResultSpec is any result.

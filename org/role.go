@@ -45,7 +45,7 @@ const RootRole = "root"
 type Role struct {
 	ID            identity.RoleID                              `json:"id"`
 	Name          string                                       `json:"name"`
-	Description   string                                       `json:"description,omitempty"` // what its agents are for, in one line: for those who choose a role
+	Description   string                                       `json:"description,omitempty"` // what its agents are for, in one line: for agents that choose a role
 	Prompt        string                                       `json:"rolePrompt"`
 	CreatedBy     string                                       `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or the id of an agent
 	CreatedByRole string                                       `json:"createdByRole"` // CreatorRoot, CreatorOperator, CreatorConfig or the id of the creating agent's role

@@ -32,7 +32,7 @@ type RoleEdit struct {
 type roleIndex struct {
 	roles         map[identity.RoleID]*Role
 	activeRoles   map[string][]*Role   // active roles by name; callers may each have one of a name. The slices are never changed, only replaced
-	keptNames     map[string]bool      // names that declared roles have or had: no agent may give them to a role
+	keptNames     map[string]bool      // names that declared roles have or had: no agent may name a role so
 	root          *Role                // of root; not in roles, and never changed
 	defaultGroups toolgroups.GroupSet  // Use of roles that are created without one
 	draft         *toolgroups.Snapshot // what sets are bound to; nil for the current registry

@@ -28,7 +28,7 @@ func (f *fixture) configured(name string, specs ...org.RoleSpec) org.Role {
 	return role
 }
 
-// An agent cannot give a role a name that a role of the operator or of the configuration
+// An agent cannot use a name for a role that a role of the operator or of the configuration
 // has or had. Commands, files and tokens that say the name mean the operator's role.
 func TestCreateRole_NamesOfDeclaredRolesAreKept(t *testing.T) {
 	f := newFixture(t)
@@ -82,7 +82,7 @@ func TestFindRole_IDIsNoName(t *testing.T) {
 	wantCode(t, err, errcode.InvalidRole, "form of an id")
 }
 
-// ConfiguredRole never returns a role that somebody else created.
+// ConfiguredRole never returns a role that another principal created.
 func TestConfiguredRole_OnlyOfConfiguration(t *testing.T) {
 	f := newFixture(t)
 	f.role(operator, org.RoleSpec{Name: "by hand"})

@@ -192,7 +192,7 @@ func TestRoleOwner_DeclaredRoleTakesName(t *testing.T) {
 	wantCode(t, err, errcode.InvalidRole, "choose another name")
 }
 
-// The operator may give a role of a caller's tasks a name that another caller uses.
+// The operator may rename a role of a caller's tasks to a name that another caller uses.
 func TestUpdateRole_NameOfOtherCaller(t *testing.T) {
 	f := newCallersFixture(t)
 	anns, bobs := f.helper(f.annRoot, "helper"), f.helper(f.bobRoot, "reader")

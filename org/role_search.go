@@ -85,9 +85,9 @@ func (o *Org) hireable(p *agentNode) string {
 	return "roles you may hire: " + textutil.ListNames(names)
 }
 
-// ToolsOfSpawned returns the names of the tools that an agent of a role would have below an
+// SpawnedAgentTools returns the names of the tools that an agent of a role would have below an
 // agent, in some workflow state, sorted.
-func (o *Org) ToolsOfSpawned(parent identity.AgentID, role identity.RoleID) []string {
+func (o *Org) SpawnedAgentTools(parent identity.AgentID, role identity.RoleID) []string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	p, ok := o.agents[parent]

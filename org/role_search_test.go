@@ -92,13 +92,13 @@ func TestToolsOfSpawned_AreThoseOfAgent(t *testing.T) {
 	reader := f.role(operator, org.RoleSpec{Name: "reader", Use: of(toolgroups.Workspace, toolgroups.Command)})
 	for _, parent := range []identity.AgentID{f.task(org.TaskSpec{}), f.task(org.TaskSpec{Groups: of(toolgroups.Command, toolgroups.Workspace)})} {
 		for _, role := range []org.Role{everything, reader} {
-			got := f.ToolsOfSpawned(parent, role.ID)
+			got := f.SpawnedAgentTools(parent, role.ID)
 			if id, err := f.trySpawn(parent, role.ID); err == nil {
 				f.wantTools(id, got...)
 			}
 		}
 	}
-	if got := f.ToolsOfSpawned("nobody", reader.ID); got != nil {
+	if got := f.SpawnedAgentTools("nobody", reader.ID); got != nil {
 		t.Errorf("below an unknown agent: %q", got)
 	}
 }

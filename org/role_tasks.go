@@ -53,7 +53,7 @@ func callerTaskLimits(find roleLookup, id identity.RoleID) []constraint {
 	return append(ceiling(find, as), as.use("what role "+as.Name+" may use, which bounds the tasks of role "+caller.Name))
 }
 
-// taskGrantor returns the grantor of a task that by starts. A caller may give a task what
+// taskGrantor returns the grantor of a task that by starts. A task of a caller may get what
 // the tasks of its role may use. The error has the code InsufficientPermissions if the role
 // in its tasks.as is not active.
 func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {

@@ -162,7 +162,7 @@ func TestTasksAs_DeletedRoleDeniesEverything(t *testing.T) {
 	f.wantTools(agent, "run_command", "search")
 }
 
-// Roles that bound the tasks of each other, or of themselves, give nothing to anyone: the
+// Roles that bound the tasks of each other, or of themselves, grant nothing: the
 // tasks.as of a role in tasks.as does not count.
 func TestTasksAs_Circle(t *testing.T) {
 	f, ops, clerk, _, caller := newTasksFixture(t)

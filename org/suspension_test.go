@@ -35,7 +35,7 @@ func (f *fixture) callerTools(id identity.RoleID) []string {
 }
 
 // A suspended role takes everything from its agents and callers, and from what its agents
-// created; resuming it gives back what was there. Both survive a restart.
+// created; resuming it restores what was there. Both survive a restart.
 func TestSuspendRole_StopsAgentsAndCallers(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})

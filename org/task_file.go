@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// TaskFile is a file that a user gives to a task. It becomes an artifact of the task.
+// TaskFile is a file that a user attaches to a task. It becomes an artifact of the task.
 type TaskFile struct {
 	Name string `json:"name"` // of the file, without directories
 	Data []byte `json:"data"` // in JSON: base64

@@ -32,9 +32,9 @@ func (s *TaskSpec) checkTrigger() error {
 	return nil
 }
 
-// TaskWithKey returns the task that a caller has started with an idempotency key. It reports
+// TaskByKey returns the task that a caller has started with an idempotency key. It reports
 // false if there is none, and for the key "".
-func (o *Org) TaskWithKey(caller identity.Principal, key string) (identity.TaskID, bool) {
+func (o *Org) TaskByKey(caller identity.Principal, key string) (identity.TaskID, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	id, ok := o.tasksByKey[taskKey{caller.String(), caller.Role, key}]

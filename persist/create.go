@@ -31,7 +31,7 @@ func create(path string) (bool, error) {
 	return false, nil
 }
 
-// publishFile gives a complete file its name. It makes a hard link, because a rename would
+// publishFile moves a complete file to its path. It makes a hard link, because a rename would
 // overwrite a data file that another process has created in the meantime. The error is
 // fs.ErrExist then.
 func publishFile(file, path string) error {

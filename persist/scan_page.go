@@ -104,7 +104,7 @@ func (p *page) branch(b keyRange, depth int, visit elementFunc) error {
 	if err != nil {
 		return err
 	}
-	if err := p.checkOrder(e.key, b, false); err != nil {
+	if err := p.checkOrder(e.key, b, firstKey); err != nil {
 		return err
 	}
 	for i := range p.count {
@@ -113,7 +113,7 @@ func (p *page) branch(b keyRange, depth int, visit elementFunc) error {
 			if next, err = p.element(i + 1); err != nil {
 				return err
 			}
-			if err := p.checkOrder(next.key, keyRange{e.key, b.above}, true); err != nil {
+			if err := p.checkOrder(next.key, keyRange{e.key, b.above}, laterKey); err != nil {
 				return err
 			}
 			above = next.key
@@ -125,6 +125,12 @@ func (p *page) branch(b keyRange, depth int, visit elementFunc) error {
 	}
 	return nil
 }
+
+// Values of follows in checkOrder.
+const (
+	firstKey = false
+	laterKey = true
+)
 
 // checkOrder returns an error if a key is not in its range. follows is set if the key is not
 // the first of its page; it must then be greater than b.from. The first key must equal

@@ -84,7 +84,7 @@ func wantRefusedOr(t *testing.T, file []byte, what string, accepted ...string) (
 	return err != nil
 }
 
-// A meta page of an earlier commit gives no right back: the file is refused, or has the
+// A meta page of an earlier commit restores no right: the file is refused, or has the
 // contents of the last commit.
 func TestOpen_RefusesEarlierMetaPage(t *testing.T) {
 	files := history(t, 9)

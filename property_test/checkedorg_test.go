@@ -424,14 +424,14 @@ func (o *checkedOrg) checkDiff(got org.PermissionDiff, before callable) error {
 	return nil
 }
 
-// gainsLosses are the tools that somebody gains and loses.
+// gainsLosses are the tools that a principal gains and loses.
 type gainsLosses struct{ gains, loses []string }
 
 func (g gainsLosses) equal(c org.AccessChange) bool {
 	return slices.Equal(g.gains, c.Gains) && slices.Equal(g.loses, c.Loses) && len(g.gains)+len(g.loses) > 0
 }
 
-// changes returns those who gain or lose something.
+// changes returns the principals that gain or lose something.
 func changes[K comparable](before, after map[K][]string) map[K]gainsLosses {
 	list := map[K]gainsLosses{}
 	for id, names := range after {

@@ -429,18 +429,22 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 	if err := s.checkTask(id); err != nil {
 		return nil, err
 	}
-	return p, p.createManager(t)
+	return p, p.createManager(p.managerSets(t))
 }
 
-// createManager creates, as root, a role that may grant some groups, and spawns
-// the manager.
-func (p *attack) createManager(t *proptest.Choices) error {
+// managerSets returns groups for the manager's role: what it may use, and what it may grant.
+func (p *attack) managerSets(t *proptest.Choices) (use, grant ids) {
 	from := p.grantableIDs(p.root, p.registered(targetIDs))
-	use, grant := someOf(t, 3, append(from, toolgroups.OrgManagement)), someOf(t, 4, append(from, toolgroups.OrgManagement))
+	use, grant = someOf(t, 3, append(from, toolgroups.OrgManagement)), someOf(t, 4, append(from, toolgroups.OrgManagement))
 	use = append(use, toolgroups.OrgManagement)
 	if !t.OneIn(4) {
 		grant = append(grant, toolgroups.OrgManagement)
 	}
+	return use, grant
+}
+
+// createManager creates the manager's role as root, and spawns the manager.
+func (p *attack) createManager(use, grant ids) error {
 	v, err := p.callWith(p.root.id, "create_role", createRoleArgs(p.newRoleName(), &use, &grant))
 	if err != nil || v.code != "" {
 		return orErrorf(err, "root creates a role with use %v grant %v: %q", use, grant, v.code)
@@ -1020,7 +1024,12 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv), frequent ...stri
 					}
 					defer env.Close()
 					prepare(env)
-					err = env.runAttacks(t)
+					if env.obedientRoot {
+						err = env.playDenials()
+					}
+					if err == nil {
+						err = env.runAttacks(t)
+					}
 					mu.Lock()
 					defer mu.Unlock()
 					for what, n := range env.outcomes {
@@ -1044,7 +1053,7 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv), frequent ...stri
 }
 
 // parts is the number of parallel parts of a long property. It is constant, so
-// that a seed gives the same cases on every machine.
+// that a seed produces the same cases on every machine.
 const parts = 2
 
 // runAttacks runs attacks one after the other.

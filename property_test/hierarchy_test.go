@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Children of groups never give a role a tool that is neither in a group that it lists nor in a
+// Children of groups never add a tool to a role that is neither in a group that it lists nor in a
 // descendant that the owner of that group has declared. An agent that may grant a group
 // creates and spawns roles with its descendants, and with nothing else. That holds while groups
 // are registered, unregistered, and change their children and owners.

@@ -48,7 +48,7 @@ type rolePermissions struct {
 	suspended  bool
 }
 
-// off reports whether a role gives nothing to anybody.
+// off reports whether a role is deleted or suspended.
 func (r *rolePermissions) off() bool { return r == nil || r.gone || r.suspended }
 
 // agentRecord is an agent.

@@ -79,7 +79,7 @@ func (c *callerOrg) isDangling(r *role) bool {
 	})
 }
 
-// follow writes what a lint of a role recommends. Nobody gains a tool, and what the record shows
+// follow writes what a lint of a role recommends. No principal gains a tool, and what the record shows
 // as used stays permitted.
 func (c *callerOrg) follow(id identity.RoleID, reached situations) error {
 	calls, spawns, err := c.possible()
@@ -124,7 +124,7 @@ func (c *callerOrg) follow(id identity.RoleID, reached situations) error {
 	return err
 }
 
-// hasGains returns an error if a change gives something to somebody.
+// hasGains returns an error if a principal gains something by a change.
 func hasGains(d org.PermissionDiff) error {
 	for _, a := range d.Agents {
 		if len(a.Gains) > 0 {
@@ -183,8 +183,8 @@ func (c *callerOrg) lintStep(t *proptest.Choices) error {
 	return c.step(t)
 }
 
-// Whoever follows the lint of any role, in any organization, loses nothing that the record shows
-// as used, and gives nobody more.
+// A change that the lint of any role recommends, in any organization, removes nothing that the
+// record shows as used, and adds nothing.
 func TestLint_LosesNothingAndWidensNothing(t *testing.T) {
 	dir, n, reached := newStoreDir(t), 0, situations{}
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 350}, func(t *proptest.Choices) error {

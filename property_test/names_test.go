@@ -247,7 +247,7 @@ func (o *nameOrg) tokenUser(i int) (identity.Principal, error) {
 	return o.tokens.Authenticate(r)
 }
 
-// Names are not identities. Whoever creates, deletes, renames and configures roles of the
+// Names are not identities. An attacker that creates, deletes, renames and configures roles of the
 // same names in whatever order: no agent gets a name that the operator or the
 // configuration used, no token passes to another role, and nothing that belonged to a
 // deleted role comes back.

@@ -56,8 +56,8 @@ func (p *attack) stopTask(id identity.TaskID, cancelled bool) error {
 }
 
 // retryTask retries the task of the attack, as the operator or its caller. The caller does
-// not get back what the operator has cancelled, or what it may not start any more, and no one
-// else gets anything.
+// not get back what the operator has cancelled, or what it may not start any more. No other
+// principal gets anything.
 func (p *attack) retryTask(t *proptest.Choices, cancelled bool) error {
 	id := p.root.task
 	others := []identity.Principal{identity.ByAgent(p.manager.id), identity.ByAgent(p.root.id), identity.ByCaller("eve", p.caller.Role), identity.ByCaller("ann", p.roles[0]), {}}

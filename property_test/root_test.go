@@ -73,7 +73,7 @@ func callError(v toolOutcome, err error) error {
 	return err
 }
 
-// namingCalls are the ways to give a role a name.
+// namingCalls are the ways to name a role.
 var namingCalls = []struct {
 	name string
 	call func(f *rootFixture, t *testing.T, name string) error

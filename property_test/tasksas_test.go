@@ -2,6 +2,7 @@ package property_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,6 +38,67 @@ func (s *attackEnv) newWeakCaller(t *proptest.Choices) (identity.Principal, erro
 	return identity.ByCaller("ann", weak.ID), err
 }
 
+// playDenials plays a task of a caller with tasks.as. Random attacks rarely have calls that
+// one rule alone denies or allows. Here each such call happens.
+func (s *attackEnv) playDenials() error {
+	use := ids{"alpha", "gamma", toolgroups.OrgManagement}
+	bound, err := s.createRole(use...)
+	if err != nil {
+		return err
+	}
+	weak, err := s.createRole("flow")
+	if err != nil {
+		return err
+	}
+	p := &attack{attackEnv: s, caller: identity.ByCaller("ann", weak), first: len(s.agents)}
+	if err := p.changed(s.UpdateRole(operator, weak, org.RoleSpec{TasksAs: new(string(bound))}, false)); err != nil {
+		return err
+	}
+	id, err := s.startTask(org.TaskSpec{Text: "go", Caller: p.caller})
+	if err != nil {
+		return err
+	}
+	s.applyCommits()
+	p.root = s.rules.agents[s.rules.tasks[id].Top]
+	if err := p.createManager(use, ids{}); err != nil {
+		return err
+	}
+	narrow := toolgroups.SetOf("gamma")
+	return errors.Join(
+		p.wantOutcome(allowedByTasksAs, "t0"), // a tool of alpha, which the caller may not use
+		p.wantOutcome(deniedByState, "t4"),    // a tool of gamma, which the first state lacks
+		p.changed(p.SuspendRole(operator, p.manager.role)),
+		p.wantOutcome(deniedBySuspension, "t0"),
+		p.changed(p.ResumeRole(operator, p.manager.role)),
+		p.changed(p.UpdateRole(operator, bound, org.RoleSpec{Use: &narrow}, false)),
+		p.wantOutcome(deniedByTasksAs, "t0"),
+	)
+}
+
+// changed applies the commits of a change of a role.
+func (p *attack) changed(_ org.Role, _ org.PermissionDiff, err error) error {
+	p.applyCommits()
+	return err
+}
+
+// createRole creates a role without limits as the operator.
+func (s *attackEnv) createRole(use ...toolgroups.GroupID) (identity.RoleID, error) {
+	set := toolgroups.SetOf(use...)
+	r, err := s.CreateRole(context.Background(), newCall(operator), org.RoleSpec{Name: s.newRoleName(), Use: &set})
+	s.applyCommits()
+	return r.ID, err
+}
+
+// wantOutcome makes one call of the manager, which must have an outcome.
+func (p *attack) wantOutcome(outcome, name string) error {
+	before := p.outcomes[outcome]
+	_, err := p.callWith(p.manager.id, name, struct{}{})
+	if err == nil && p.outcomes[outcome] != before+1 {
+		err = fmt.Errorf("the call of %s is not %s", name, outcome)
+	}
+	return err
+}
+
 // weakRole specifies a role that may start tasks, or bound them.
 func (s *attackEnv) weakRole(t *proptest.Choices) org.RoleSpec {
 	use := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement, "flow", "gamma", "lab/one")...)
@@ -45,7 +107,7 @@ func (s *attackEnv) weakRole(t *proptest.Choices) org.RoleSpec {
 	return spec
 }
 
-// checkTask checks what a new task is recorded with: not more than its caller may give it.
+// checkTask checks what a new task is recorded with: not more than its caller may grant.
 func (s *attackEnv) checkTask(id identity.TaskID) error {
 	task := s.rules.tasks[id]
 	if task.CallerRole == "" {

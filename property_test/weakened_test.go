@@ -44,7 +44,7 @@ const (
 	ruleState                           // the agents of a task are in the workflow state of its caller
 	ruleTasksAs                         // what the role in tasks.as may use limits a task now, not only at its start
 	ruleRetry                           // the operator alone retries a task that was cancelled
-	ruleSuspension                      // a suspended role gives nothing
+	ruleSuspension                      // a suspended role allows nothing
 	ruleCaller                          // a role that an agent has created exists for tasks of the same caller only
 )
 

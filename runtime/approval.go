@@ -145,8 +145,8 @@ func (rt *Runtime) roleOf(p identity.Principal) identity.RoleID {
 	return p.Role
 }
 
-// starterOf returns the person for whom a principal acts: the user of a caller, or the one who
-// started the task of an agent.
+// starterOf returns the person for whom a principal acts: the user of a caller, or the user
+// that started the task of an agent.
 func (rt *Runtime) starterOf(p identity.Principal) string {
 	if p.Kind != identity.Agent {
 		return string(p.User)
@@ -163,7 +163,7 @@ func (rt *Runtime) starterOf(p identity.Principal) string {
 // several operators started them. No caller has this name.
 const operatorStarter = ""
 
-// FindApproval implements gate.ApprovalLookup. A verdict about a call that nobody was asked about
+// FindApproval implements gate.ApprovalLookup. A verdict about a call that no person was asked about
 // has the id under which the recorder stores the request.
 func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
 	found, ok := rt.approvals.byCall(rt.approvalKey(p, call, need.Args))
@@ -185,7 +185,7 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 	return gate.ApprovalVerdict{ID: found.ID}
 }
 
-// newVerdict returns the verdict about a call that nobody was asked about.
+// newVerdict returns the verdict about a call that no person was asked about.
 func (rt *Runtime) newVerdict(p identity.Principal, call tool.Call) gate.ApprovalVerdict {
 	if err := rt.approvals.checkRoom(rt.starterOf(p)); err != nil {
 		return gate.ApprovalVerdict{Denied: err}
@@ -228,7 +228,7 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	return a
 }
 
-// people returns the votes of those who may still approve: their role is active.
+// people returns the votes of the people who may still approve: their role is active.
 func (rt *Runtime) people(votes []ApprovalVote) []approval.Vote {
 	var list []approval.Vote
 	for _, v := range votes {

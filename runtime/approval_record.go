@@ -18,7 +18,7 @@ import (
 // set.
 const editedSuffix = "/edited"
 
-// requestApprovals adds the requests of calls that wait, and that nobody was asked about, to a
+// requestApprovals adds the requests of calls that wait, and that no person was asked about, to a
 // batch. A request for the same call that is bound to something else ends.
 func (rt *Runtime) requestApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission, reason string, event func(journal.EventBody) journal.Event) {
 	for _, c := range calls {
@@ -152,7 +152,7 @@ func (rt *Runtime) wakeApproved(list []Approval) {
 	}
 }
 
-// readyCalls returns the open calls of the agent that wait for nobody, with the arguments that
+// readyCalls returns the open calls of the agent that wait for no person, with the arguments that
 // approvers have set.
 func (a *actor) readyCalls() []model.Call {
 	if a.rt.approvals.isEmpty() {

@@ -213,7 +213,7 @@ func TestApproval_Denied(t *testing.T) {
 	b.wantDenied(t, task, errcode.ApprovalDenied, "the invoice is a copy")
 }
 
-// A call that nobody decides about is denied at its deadline, also after a restart.
+// A call that no person decides about is denied at its deadline, also after a restart.
 func TestApproval_Deadline(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		b := newBank(t, approval.Rule{From: financeRule.From, Deadline: 50 * time.Millisecond})
@@ -278,7 +278,7 @@ func TestApproval_Caller(t *testing.T) {
 	}
 }
 
-// Edited arguments pass the gate anew, take the place of those of the call, and are told to the
+// Edited arguments pass the gate again, take the place of those of the call, and are told to the
 // agent. Votes for other arguments do not count.
 func TestApproval_EditedArguments(t *testing.T) {
 	b := newBank(t, approval.Rule{From: bothRoles})

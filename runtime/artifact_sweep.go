@@ -127,7 +127,7 @@ func (s *ArtifactStore) dropReferencedByEvents(ctx context.Context, found map[st
 	if len(found) == 0 {
 		return nil
 	}
-	for e, err := range s.store.FollowEvents(ctx, 0, false) {
+	for e, err := range s.store.FollowEvents(ctx, 0, journal.StoredOnly) {
 		if err != nil {
 			return err
 		}

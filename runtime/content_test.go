@@ -117,7 +117,7 @@ func TestContent_CallerGetsDataAndArtifact(t *testing.T) {
 	}
 }
 
-// Data that cannot be stored is shown to nobody, and the result says so.
+// Data that cannot be stored is not shown, and the result says so.
 func TestContent_WithoutRoomIsLeftOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits runtime.StorageLimits

@@ -408,7 +408,7 @@ func (fx *fixture) checkCalls(t *testing.T) {
 }
 
 // leakedGoroutines returns the stacks of this module's goroutines outside of
-// tests. It gives returning goroutines time to end.
+// tests. It waits a while for goroutines that return.
 func leakedGoroutines() (leaked string) {
 	for range 100 {
 		if leaked = moduleStacks(); leaked == "" {

@@ -178,7 +178,7 @@ func (rt *Runtime) WatchTask(ctx context.Context, id identity.TaskID, after uint
 // follow sends the stored events of a task to a channel, up to the task's
 // result.
 func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64, to chan<- storedEvent) {
-	for e, err := range rt.store.FollowTask(ctx, id, after, true) {
+	for e, err := range rt.store.FollowTask(ctx, id, after, journal.WaitForMore) {
 		public := err == nil && e.Task == id && journal.IsPublic(e.Body)
 		select {
 		case to <- storedEvent{e, err, public}:

@@ -135,7 +135,7 @@ func (d *Driver) Call(ctx context.Context, name string, args json.RawMessage) (r
 	return result, err
 }
 
-// driven completes an answer that a program gives in place of a model.
+// driven completes an answer that a program returns in place of a model.
 func (a *actor) driven(answer model.Answer) *model.Answer {
 	subject := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
 	answer.State, answer.MessagesRead = subject.State, a.state.messages
@@ -255,7 +255,7 @@ func (d *Driver) End(ctx context.Context, result json.RawMessage) error {
 	return err
 }
 
-// Close gives the driver up, and cancels the task unless it has ended. It waits until the
+// Close releases the driver, and cancels the task unless it has ended. It waits until the
 // step in progress has ended. It may be called more than once.
 func (d *Driver) Close() error {
 	var err error
@@ -367,5 +367,5 @@ func (a *actor) withoutItems() *idleAgent {
 	return &idleAgent{agent: a.agent, state: a.state}
 }
 
-// firstMessageID returns the id of the message that gives a task to its first agent.
+// firstMessageID returns the id of the message that has the task for its first agent.
 func firstMessageID(id identity.TaskID) string { return identity.DeriveID(string(id), "first") }

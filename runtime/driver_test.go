@@ -321,7 +321,7 @@ func TestDriver_GoesOnAfterPause(t *testing.T) {
 	}
 }
 
-// Steps of one driver run one at a time, whoever makes them.
+// Steps of one driver run one at a time, in any goroutine.
 func TestDriver_ConcurrentCalls(t *testing.T) {
 	fx := openFixture(t, "", worker(t))
 	d := fx.drive(t, org.TaskSpec{})

@@ -95,7 +95,7 @@ func (x *exchange) prepare(ctx context.Context) error {
 		return err
 	}
 	if x.level() == model.WindowExceeded {
-		return errcode.New(errcode.ContextExceeded, "conversation has about %d tokens after compression and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", x.tokens(), x.model.window)
+		return errcode.New(errcode.ContextExceeded, "conversation has about %d tokens after compression and the model's context window is %d; divide the work among several agents, or use a model with a larger contextWindow", x.tokens(), x.model.window)
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 	}
 	r = shortSummaryRequest(r)
 	if n := chat.RequestLength(r); n > x.model.window {
-		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", n, x.model.window)
+		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; divide the work among several agents, or use a model with a larger contextWindow", n, x.model.window)
 	}
 	answer, err := checkSummary(x.sendWithinBudget(ctx, r, nil))
 	if err == nil {

@@ -157,7 +157,7 @@ func TestLimits_TurnsOfModelThatReadsNothing(t *testing.T) {
 		return model.Answer{Finish: model.FinishEnd, Text: "x", MessagesRead: 1}
 	})}.open(t)
 	task := fx.run(t, org.TaskSpec{})
-	for _, answers := range []int{21, 41} { // a retry counts turns anew
+	for _, answers := range []int{21, 41} { // a retry counts turns from zero
 		fx.wantPaused(t, task, errcode.LimitExceeded)
 		if n := len(bodiesOf[journal.ModelAnswered](t, fx)); n != answers {
 			t.Errorf("%d answers, want %d", n, answers)
@@ -191,7 +191,7 @@ func TestLimits_DamagedNumberOfTurns(t *testing.T) {
 }
 
 // A task whose models have been asked as often as they may is paused. Requests of all agents
-// and of earlier processes count, failed ones too, and a retry counts anew.
+// and of earlier processes count, failed ones too, and a retry counts from zero.
 func TestLimits_RequestsOfTask(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restarted: ", restart), func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestLimits_OfTask(t *testing.T) {
 	}
 }
 
-// failingWorker is the model of a task whose first agent gives work to another again and
+// failingWorker is the model of a task whose first agent sends work to another again and
 // again, of which the model fails. It reports no usage.
 func failingWorker(count *atomic.Int64) model.Model {
 	return withWindow(100_000, modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {

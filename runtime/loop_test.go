@@ -90,7 +90,7 @@ func toolsOf(calls []journal.RepeatedCall) (names []string) {
 	return names
 }
 
-// wantLastCalls checks that a lead gave so many answers, and that an event names calls that its
+// wantLastCalls checks that a lead returned so many answers, and that an event names calls that its
 // last answers made.
 func wantLastCalls(t *testing.T, fx *fixture, failed journal.TurnFailed, answers int, name string) {
 	t.Helper()

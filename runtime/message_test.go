@@ -514,7 +514,7 @@ func TestSend_OperatorSendsAsUser(t *testing.T) {
 	}
 }
 
-// Whoever is neither an agent nor the operator sends no messages, spawns no agents and
+// A principal that is neither an agent nor the operator sends no messages, spawns no agents and
 // terminates none.
 func TestRuntime_OthersDoNotActAsOperator(t *testing.T) {
 	free := make(chan struct{})

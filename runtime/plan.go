@@ -102,7 +102,7 @@ func planSection(subject *gate.Subject, problem string) string {
 	var p strings.Builder
 	text := "Before you act, make a plan. Call no tool yet. Answer with one JSON object and nothing else:\n" +
 		`{"plan":[{"tool":"NAME","why":"what this step is for"}]}` +
-		"\nList each tool as often as you will call it, in order. If no call is needed, return an empty plan and answer afterwards. You give the arguments of each step when it comes. Your tools:\n"
+		"\nList each tool as often as you will call it, in order. If no call is needed, return an empty plan and answer afterwards. You write the arguments of each step when it comes. Your tools:\n"
 	for _, d := range subject.VisibleTools() {
 		text += "- " + d.Name + ": " + textutil.OneLine(d.Description, maxLine) + "\n"
 	}

@@ -37,7 +37,7 @@ func (rt *Runtime) spawnableRolesSection(a org.Agent, tools []string) string {
 	var list strings.Builder
 	listed := 0
 	for _, role := range roles {
-		line := roleLine(role, rt.org.ToolsOfSpawned(a.ID, role.ID))
+		line := roleLine(role, rt.org.SpawnedAgentTools(a.ID, role.ID))
 		if list.Len()+len(line) > maxRolesText {
 			break
 		}

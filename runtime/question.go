@@ -37,7 +37,7 @@ type openQuestion struct {
 	answer chan<- personAnswer // has room for one
 }
 
-// personAnswer is an answer, and who gave it.
+// personAnswer is an answer, and the name of the person who answered.
 type personAnswer struct {
 	tool.Answer
 	by string

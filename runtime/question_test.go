@@ -119,7 +119,7 @@ func TestQuestion_AnsweredByStarter(t *testing.T) {
 	}
 }
 
-// A question that nobody answers is declined at its deadline, and the call goes on.
+// A question without an answer is declined at its deadline, and the call goes on.
 func TestQuestion_DeclinedInTime(t *testing.T) {
 	fx := openAskFixture(t, fixtureConfig{configure: within(10 * time.Millisecond)}, askMachine)
 	task := fx.run(t, fx.spec)

@@ -94,7 +94,7 @@ func (x *exchange) neededRepair(answer *model.Answer) model.AnswerRepair {
 	return ""
 }
 
-// fitsSchema reports whether a final answer is the typed result that its agent must give.
+// fitsSchema reports whether a final answer is the typed result that its agent must return.
 func (a *actor) fitsSchema(answer *model.Answer) bool {
 	schema := a.rt.resultSchema(a.agent)
 	if schema == nil {

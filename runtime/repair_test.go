@@ -18,7 +18,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// answered is a language model that gives these answers in order, then repeats the last.
+// answered is a language model that returns these answers in order, then repeats the last.
 type answered struct {
 	modelRequests
 	answers []model.Answer

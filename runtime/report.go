@@ -13,7 +13,7 @@ import (
 )
 
 // fail ends the turn with an error. The parent is notified; without a parent
-// the task fails too. An aborted turn notifies no one.
+// the task fails too. An aborted turn sends no notice.
 func (a *actor) fail(cause error) error {
 	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // the log gets details that peers do not see
 		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)

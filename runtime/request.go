@@ -64,7 +64,7 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 
 // image returns a function that loads an image of the agent's task by its
 // artifact reference. It fails if the agent may not call get_artifact, except for an image in a
-// result of its own call, and for the first agent of a task and an image that its user gave it.
+// result of its own call, and for the first agent of a task and an image that its user attached.
 func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
 		stored, content, err := a.rt.artifacts.ReadArtifact(ctx, ref)
@@ -82,7 +82,7 @@ func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (
 }
 
 // wasShown reports whether an artifact of the agent's task is the content of a result of the agent
-// itself, or the user gave it and the agent is the first of the task.
+// itself, or the user attached it and the agent is the first of the task.
 func (a *actor) wasShown(stored Artifact) bool {
 	if stored.By == "" {
 		return a.agent.Parent == ""

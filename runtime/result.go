@@ -86,7 +86,7 @@ func (a *actor) goOnBelow(err error) error {
 }
 
 // unreadMail counts the messages of the task that no model has read when the first agent
-// gives its answer. It is called within the commit.
+// answers. It is called within the commit.
 func (a *actor) unreadMail(answer *model.Answer) journal.MailDropped {
 	unread := a.state.messages - answer.MessagesRead - len(a.inboxSeqs) // the last are counted as waiting
 	for _, id := range a.rt.org.AgentTree(a.agent.ID) {

@@ -230,7 +230,7 @@ func TestResult_OfAgentBelowEndsItsTurn(t *testing.T) {
 	}
 }
 
-// The commit that ends a task drops the messages that nobody will read, and counts them.
+// The commit that ends a task drops the messages that no agent will read, and counts them.
 func TestResult_CountsDroppedMail(t *testing.T) {
 	working, asked, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
@@ -302,8 +302,8 @@ func (h *hangingTool) tool(t *testing.T) tool.Tool {
 	})
 }
 
-// endWhileHanging is a root that spawns a worker, whose call hangs, and then gives a
-// result. After a further message it gives another one.
+// endWhileHanging is a root that spawns a worker, whose call hangs, and then returns a
+// result. After a further message it returns another one.
 func (h *hangingTool) endWhileHanging(_ context.Context, r model.Request) (model.Answer, error) {
 	switch {
 	case r.Self.Role == "worker" && answerCount(r) == 0:
@@ -453,7 +453,7 @@ func TestResult_CloseWhileTaskEnds(t *testing.T) {
 	fx.checkCallsStarted(t)
 }
 
-// endingWorkload is a root that gives a result while its two workers work. They call tools
+// endingWorkload is a root that returns a result while its two workers work. They call tools
 // of all effect classes and send messages, and never end.
 func endingWorkload(r model.Request) model.Answer {
 	switch n := answerCount(r); {

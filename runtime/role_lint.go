@@ -106,7 +106,7 @@ func (rt *Runtime) LintRole(ctx context.Context, q LintQuery) (RoleLint, error) 
 		return RoleLint{}, err
 	}
 	l := newLinter(rt, q, role, from)
-	for e, err := range rt.store.FollowMatching(ctx, l.matches, after, false) {
+	for e, err := range rt.store.FollowMatching(ctx, l.matches, after, journal.StoredOnly) {
 		if err != nil {
 			return RoleLint{}, err
 		}
@@ -139,7 +139,7 @@ func (rt *Runtime) lintStart(ctx context.Context, from time.Time) (after, counte
 
 // firstEventTime returns the time of the first event, zero if there is none.
 func (rt *Runtime) firstEventTime(ctx context.Context) (time.Time, error) {
-	for e, err := range rt.store.FollowEvents(ctx, 0, false) {
+	for e, err := range rt.store.FollowEvents(ctx, 0, journal.StoredOnly) {
 		return e.At, err
 	}
 	return time.Time{}, nil

@@ -25,7 +25,7 @@ func (s pausingStore) ReadInbox(ctx context.Context, id identity.AgentID) ([]jou
 	return s.Store.ReadInbox(ctx, id)
 }
 
-// pause reports on reached, if somebody waits there, and waits for free.
+// pause reports on reached, if a test waits there, and waits for free.
 func pause(reached chan<- struct{}, free <-chan struct{}) {
 	select {
 	case reached <- struct{}{}:

@@ -258,7 +258,7 @@ func TestStart_GroupsLimitGrantNotUseOfRoot(t *testing.T) {
 	codes[3] = "" // the role that find_role_by_name returned
 	want := []string{"insufficient_permissions", "insufficient_permissions", "insufficient_permissions", "", "insufficient_permissions"}
 	if diff := cmp.Diff(want, codes); diff != "" {
-		t.Errorf("what root may give (-want +got):\n%s", diff)
+		t.Errorf("what root may grant (-want +got):\n%s", diff)
 	}
 	if role, _ := fx.Org().RoleByName("rest"); !role.Use.Equal(*groupSet("artifact")) {
 		t.Errorf("a role without toolGroups gets %v, want artifact", role.Use)

@@ -71,8 +71,8 @@ func (x *exchange) isUngrounded() bool {
 }
 
 // withholdUngrounded returns answer, or ungroundedText in the place of a final answer, or of its
-// beginning, that is not from the results of tools. What the model wrote is not kept: whoever reads the record of
-// the task would read it.
+// beginning, that is not from the results of tools. What the model wrote is not kept: readers of the record
+// would see it.
 func (x *exchange) withholdUngrounded(answer *model.Answer) *model.Answer {
 	final := answer.Finish == model.FinishEnd || answer.Finish == model.FinishResult || answer.Repair == model.RepairContinue
 	if !final || !x.isUngrounded() {

@@ -54,7 +54,7 @@ func (rt *Runtime) TaskTally(ctx context.Context, id identity.TaskID) (TaskTally
 
 func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) {
 	sum := TaskTally{Agents: map[identity.AgentID]AgentTally{}}
-	for e, err := range rt.store.FollowTask(ctx, task.ID, task.FirstSeq, false) {
+	for e, err := range rt.store.FollowTask(ctx, task.ID, task.FirstSeq, journal.StoredOnly) {
 		if err != nil {
 			return sum, err
 		}

@@ -57,7 +57,7 @@ func (rt *Runtime) ReportUsage(ctx context.Context, q UsageQuery) (UsageReport, 
 		}
 	}
 	sum := usageSum{rt: rt, query: q, rows: map[usageKeys]*AgentTally{}, callers: map[identity.TaskID]string{}}
-	for e, err := range rt.store.FollowMatching(ctx, q.matches, after, false) {
+	for e, err := range rt.store.FollowMatching(ctx, q.matches, after, journal.StoredOnly) {
 		if err != nil {
 			return UsageReport{}, err
 		}

@@ -172,7 +172,7 @@ func (w *workspaces) assignOfCaller(ctx context.Context, spec *org.TaskSpec) err
 		ws.Path = narrowed
 	case !isBelow(w.workspaceOf(spec.Caller).Path, narrowed):
 		return errNotAllowed(spec.Caller)
-	} // else tasks.as gives the task another workspace, in which the directory is not
+	} // else tasks.as sets another workspace for the task, in which the directory is not
 	if ws.Path == "" {
 		return nil
 	}

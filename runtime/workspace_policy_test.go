@@ -142,7 +142,7 @@ func TestWorkspacePolicy_ProcessDefault(t *testing.T) {
 }
 
 // The task of a caller works in the caller's workspace, with or without its name. Any other
-// name gives one error, whether or not there is such a workspace. A path is denied.
+// name causes one error, whether or not there is such a workspace. A path is denied.
 func TestWorkspacePolicy_TaskOfCaller(t *testing.T) {
 	own, other := newWorkspace(t, "own"), newWorkspace(t, "other")
 	fx := openPolicyFixture(t, fixtureConfig{model: answerFunc(answerWithList)}, runtime.WorkspacePolicy{Named: named(own, other), Roles: map[string]runtime.Workspace{"reader": own}})

@@ -86,7 +86,7 @@ func TestAsk_CompletesAnswer(t *testing.T) {
 	}
 }
 
-// A question that is not short, or asks for more than a form, is rejected before anybody sees it.
+// A question that is not short, or asks for more than a form, is rejected before a person sees it.
 func TestAsk_RejectsQuestion(t *testing.T) {
 	object := func(properties string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)
@@ -170,7 +170,7 @@ func TestAsk_Limits(t *testing.T) {
 	}
 }
 
-// A response of another kind than its request is rejected, whoever sends it.
+// A response of another kind than its request is rejected, from any sender.
 func TestRequestInput_WrongResponse(t *testing.T) {
 	for _, got := range []tool.InputResponse{{}, {Roots: []tool.Root{{}}}, {Reply: &tool.ModelReply{}}, {Answer: &tool.Answer{Action: "yes"}}} {
 		if _, err := tool.Ask(bind(t.Context(), &fakePerson{answer: got}, tool.AsksFirst), tool.Question{Message: "?"}); errcode.CodeOf(err) != errcode.InvalidArguments {

@@ -8,7 +8,7 @@ import (
 
 // SetApprovals sets the rules that say which calls of the tools of v wait for people. v must be
 // a View of s that is not published yet. A rule names a tool by any of its names. Its groups
-// stand for the tools that they have in s, whoever owns them.
+// stand for the tools that they have in s, of any owner.
 func (s *Snapshot) SetApprovals(v *View, rules []approval.Rule) {
 	for _, r := range rules {
 		var members bits
@@ -43,8 +43,8 @@ func (v *View) addApproval(h *ToolHandle, r approval.Rule) {
 	v.approvals[h.index] = v.approvals[h.index].Add([]approval.Rule{r})
 }
 
-// ApprovalRules returns the rules of a tool that the View of e allows, nil if its calls wait for
-// nobody. Callers must not change the list.
+// ApprovalRules returns the rules of a tool that the View of e allows, nil if its calls wait for no
+// person. Callers must not change the list.
 func (e *Evaluation) ApprovalRules(h *ToolHandle) approval.Rules {
 	if e.view == nil {
 		return nil

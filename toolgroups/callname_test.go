@@ -190,7 +190,7 @@ func TestView_SetGating(t *testing.T) {
 	}
 }
 
-// SetSuspended gives all Evaluations of a View the reason. It allows nothing by itself.
+// SetSuspended sets the reason of all Evaluations of a View. It allows nothing by itself.
 func TestView_SetSuspended(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})

@@ -24,9 +24,9 @@ type Narrowing struct {
 
 // NarrowSet chooses groups that b contains, and that meet the needs. AllGroups contains a group
 // server/api for this if it is needed. It never chooses a group
-// that gives a tool at a time when b does not: a group below one with hours is no choice
+// that contains a tool at a time when b does not: a group below one with hours is no choice
 // unless b also contains it without these hours. A group with hours replaces none that is
-// always open. A tool that b has in hours only keeps all groups with hours that give it.
+// always open. A tool that b has in hours only keeps all groups with hours that contain it.
 //
 // Groups of b that are not registered are chosen if Groups has them. AllGroups contains every
 // id, known or not. Groups of other sets are never chosen if their id belongs to another owner
@@ -80,8 +80,8 @@ func (s *Snapshot) below(g *group) []*group {
 // candidate is a group that a narrower set may have.
 type candidate struct {
 	id    GroupID
-	open  map[*ToolHandle]bool // tools that it gives at all times
-	timed []*group             // the groups with hours through which it gives tools
+	open  map[*ToolHandle]bool // tools that it contains at all times
+	timed []*group             // the groups with hours through which it contains tools
 }
 
 // need is one thing that a narrower set must contain: a tool, a group with hours through
@@ -142,7 +142,7 @@ func (x *narrowing) held(needed []GroupID) (list []*group) {
 }
 
 // addAway adds the needed groups of the set that are not registered. The set of all groups
-// contains each of them, whoever owns it.
+// contains each of them, of any owner.
 func (x *narrowing) addAway(needed []GroupID) {
 	ids := x.set.Set.ids
 	if x.set.Set.all {
@@ -200,7 +200,7 @@ func (x *narrowing) candidate(g *group) candidate {
 }
 
 // addTool adds the need of a tool: through groups that are always open, else through each
-// group with hours that gives it.
+// group with hours that contains it.
 func (x *narrowing) addTool(n need, open, timed []*group) {
 	if !x.set.admits(n.tool) {
 		return
@@ -240,7 +240,7 @@ func (x *narrowing) meets(c candidate, n need) bool {
 	return c.open[n.tool] || c.open[n.tool.original] || c.open[n.tool.api]
 }
 
-// cover returns what a candidate meets and what it costs: all tools that it ever gives.
+// cover returns what a candidate meets and what it costs: all tools that it ever contains.
 func (x *narrowing) cover(c candidate) cover {
 	v := cover{needs: newBits(uint32(len(x.needs))), cost: newBits(x.snapshot.width)}
 	for i, n := range x.needs {

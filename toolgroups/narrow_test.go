@@ -303,7 +303,7 @@ func TestNarrowSet_Cases(t *testing.T) {
 		{"no tool of another server", server, "read", nil, "-"},
 		{"no groups are held", toolgroups.BoundSet{}, "read", groupIDs{"disk"}, "-"},
 		{"no group with hours in place of one without", bind(m, "office", "disk"), "write", nil, "disk"},
-		{"each group with hours that gives a tool", bind(m, "office", "night", "reading"), "write", nil, "office,night"},
+		{"each group with hours that has a tool", bind(m, "office", "night", "reading"), "write", nil, "office,night"},
 		{"no group below one with hours", bind(m, "office"), "read", nil, "office"},
 		{"what is not held is not needed", bind(m, "reading"), "write", groupIDs{"disk"}, "-"},
 		{"a group that is needed", bind(m, "suite", "disk"), "", groupIDs{"writing", "disk"}, "writing,disk"},

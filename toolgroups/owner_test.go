@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// An owner's name gives no rights: only the value that was claimed does.
+// An owner's name has no rights: only the value that was claimed does.
 func TestOwner_CannotBeMadeFromName(t *testing.T) {
 	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	builtin, err := m.ClaimOwner(toolgroups.Builtin)

@@ -28,7 +28,7 @@ type Tx struct {
 // groupEdit is the change of one group.
 type groupEdit struct {
 	before  *group // nil if there was none
-	dropped bool   // the owner of before gives the id up
+	dropped bool   // the owner of before releases the id
 	after   *group // nil if the group is removed
 	refs    []string
 	owners  map[string]GroupOwner // of refs that are bound to an owner

@@ -169,7 +169,7 @@ func answerOf(r *model.LLMRequest) []*genai.Part {
 	return steps[name][turns]
 }
 
-// hire returns a call of an agent, with the brief that rolecall's root gives.
+// hire returns a call of an agent, with the brief that rolecall's root writes.
 func hire(role, objective, inputs string) *genai.Part {
 	brief, _ := json.Marshal(map[string]any{ // texts always marshal
 		"objective": objective, "constraints": []string{"A refusal is reported, not worked around."}, "inputs": inputs,

@@ -85,7 +85,7 @@ func escapeError(root *os.Root) error {
 // errEscapes returns the error for a path that leads out of the workspace.
 func errEscapes(name string) error {
 	return opError(errcode.PathTraversal,
-		"%q leads out of the workspace; give a path relative to the workspace, without ..", name)
+		"%q leads out of the workspace; use a path relative to the workspace, without ..", name)
 }
 
 // opError returns the error of a file operation, with ok:false for the model.

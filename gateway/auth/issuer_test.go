@@ -222,7 +222,7 @@ func TestIssuers_RotatedKeyEndsRememberedTokens(t *testing.T) {
 	idp.RotateKey()
 	passed.Store(int64(2 * time.Second))
 	if err := authenticate(old); err != nil {
-		t.Errorf("before anybody knows that the key is gone: %v", err)
+		t.Errorf("before the service learns that the key is gone: %v", err)
 	}
 	if err := authenticate(token("bob")); err != nil {
 		t.Errorf("a token with the new key: %v", err)
@@ -286,7 +286,7 @@ func TestIssuers_RememberUntilExpiryAndReload(t *testing.T) {
 	}
 }
 
-// A user with many tokens displaces its own, and nobody else's.
+// A user with many tokens displaces its own, and no others.
 func TestIssuers_RememberFairly(t *testing.T) {
 	v := &fakeVerifier{}
 	v.verify = func(_ context.Context, token string) (json.RawMessage, error) {

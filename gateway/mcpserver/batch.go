@@ -50,10 +50,10 @@ func (s *Server) answerInBatch(r *http.Request, sc *clientScope, q *request) []b
 	}
 	q.sessionless = true
 	if q.method == methodListTools {
-		list := s.encodedListFor(sc, q, false)
+		list := s.encodedListFor(sc, q, withSessions)
 		return append(append(append(responsePrefix(q.id, len(list)), `,"result":`...), list...), '}')
 	}
-	_, body := s.encodeOutcome(s.callRecovered(r.Context(), s.callOf(sc, q, r.Header, false)), q, sc.sender, false)
+	_, body := s.encodeOutcome(s.callRecovered(r.Context(), s.callOf(sc, q, r.Header, withSessions)), q, sc.sender, false)
 	return body
 }
 

@@ -58,10 +58,10 @@ type bodyReservation struct {
 	bytes  int
 }
 
-// release gives all bytes back. It may be called twice.
+// release returns all bytes to the budget. It may be called twice.
 func (r *bodyReservation) release() { r.shrink(0) }
 
-// shrink gives back what is over n bytes.
+// shrink returns what is over n bytes to the budget.
 func (r *bodyReservation) shrink(n int) {
 	if r == nil || r.bytes <= n {
 		return

@@ -57,7 +57,7 @@ func show(_ context.Context, in textArgs) (tool.Result, error) {
 	return tool.Result{Content: shown, Structured: json.RawMessage(in.Text)}, nil
 }
 
-// registerShow registers the group pictures, with the tool show, and gives it to a role.
+// registerShow registers the group pictures, with the tool show, and lets a role use it.
 func (f *fixture) registerShow(t *testing.T, role string, groups ...toolgroups.GroupID) {
 	t.Helper()
 	made, err := tool.New("show", "returns contents of each type", show, &tool.Options{Effect: tool.ReadOnly})

@@ -221,7 +221,7 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 		return
 	}
 	if q.simple && q.id != "" && headersMatchBody(r, q) {
-		s.answerSimple(w, r, sc, q, true)
+		s.answerSimple(w, r, sc, q, noSessions)
 		return
 	}
 	ctx := r.Context()
@@ -317,9 +317,15 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 		defer done()
 		r = r.WithContext(ctx)
 	}
-	s.answerSimple(w, r, sc, q, false)
+	s.answerSimple(w, r, sc, q, withSessions)
 	return true
 }
+
+// Values of stateless: whether the version of the protocol has no sessions.
+const (
+	noSessions   = true
+	withSessions = false
+)
 
 // answerSimple answers a simple tools/list or tools/call: with one document, or
 // with an event stream if the client asked for progress and the tool reports

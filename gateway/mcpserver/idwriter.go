@@ -12,8 +12,8 @@ import (
 )
 
 // idRestoringWriter writes the SDK's answer to a request. It restores the
-// client's ids, turns plain text errors into JSON-RPC errors, and gives errors
-// without a code one. It relies on the SDK writing one message at a time.
+// client's ids, turns plain text errors into JSON-RPC errors, and adds a code to errors
+// without one. It relies on the SDK writing one message at a time.
 type idRestoringWriter struct {
 	http.ResponseWriter
 	ids         idEncoder
@@ -49,7 +49,7 @@ func (w *idRestoringWriter) Write(text []byte) (int, error) {
 // Unwrap supports http.ResponseController.
 func (w *idRestoringWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// withErrorCodes replaces the code 0 that the SDK gives to errors without a code, for
+// withErrorCodes replaces the code 0 that the SDK sets in errors without a code, for
 // example to a second initialize. text is a message, an array of messages, or an event
 // with one of these.
 func withErrorCodes(text []byte) []byte {

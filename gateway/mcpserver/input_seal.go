@@ -107,7 +107,7 @@ func (s *sealer) seal(state roundState, bound []byte) (string, error) {
 	}
 	sealed := base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, marshal(state), bound))
 	if len(sealed) > maxState {
-		return "", errcode.New(errcode.InputUnavailable, "the answers of this call take more than %d KiB; only a client with a session can give them", maxState>>10)
+		return "", errcode.New(errcode.InputUnavailable, "the answers of this call take more than %d KiB; only a client with a session can send them", maxState>>10)
 	}
 	return sealed, nil
 }

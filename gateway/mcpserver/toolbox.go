@@ -128,7 +128,7 @@ func (s *Server) answerWithoutSession(w http.ResponseWriter, r *http.Request, sc
 		return true
 	}
 	q.sessionless = true
-	s.answerSimple(w, r, sc, q, false)
+	s.answerSimple(w, r, sc, q, withSessions)
 	return true
 }
 

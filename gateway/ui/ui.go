@@ -1,6 +1,6 @@
 // Package ui serves the web page of the gateway: HTML, styles and scripts that are part of the
 // binary. There is no build step. The page gets all data from the HTTP API, with the rights of
-// whoever has signed in.
+// the user who has signed in.
 //
 //	mux.Handle("GET /ui/app/", ui.Assets())
 //	mux.Handle("GET /{$}", ui.PageOr(index))

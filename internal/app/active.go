@@ -18,7 +18,7 @@ type activeConfig struct {
 	config *config.Config
 	digest func() string
 	// keyless lists the names of the models that have users and no API key. It looks for them
-	// once, because anybody may ask for the readiness.
+	// once, because readiness needs no token.
 	keyless func() []string
 	// record stores the files, the first time it is called, and returns their hash.
 	record func() (string, error)
@@ -54,7 +54,7 @@ func (a *App) configDigest() string {
 	return ""
 }
 
-// startServed begins a task that a client gives to this process. It is recorded with the
+// startServed begins a task that a client sends to this process. It is recorded with the
 // configuration in service.
 func (a *App) startServed(ctx context.Context, spec org.TaskSpec) (id identity.TaskID, err error) {
 	if _, err := a.model(""); err != nil {

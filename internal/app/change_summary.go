@@ -17,7 +17,7 @@ const (
 	maxNames   = 20 // of tools, for each of them
 )
 
-// takeChanges returns by name what the last change of the configuration gave and took, once.
+// takeChanges returns by name what the last change of the configuration added and removed, once.
 func (a *App) takeChanges() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
@@ -26,7 +26,7 @@ func (a *App) takeChanges() []string {
 	return list
 }
 
-// describeChanges returns by name what recorded changes of roles and groups give and take.
+// describeChanges returns by name what recorded changes of roles and groups add and remove.
 // before is the registry before the change.
 func describeChanges(before *toolgroups.Snapshot, events []journal.Event) []string {
 	var list []string

@@ -71,7 +71,7 @@ func TestIssuers_FollowConfiguration(t *testing.T) {
 // A recorded configuration brings no issuer back.
 func TestIssuers_NotOfRecordedConfiguration(t *testing.T) {
 	f, idp := newFixture(t), oidctest.NewIssuer(t)
-	if err := f.restoreConfig(t.Context(), f.read("{kind: role, name: ci}", issuerDoc(idp.URL, "ci")), false); err != nil {
+	if err := f.restoreConfig(t.Context(), f.read("{kind: role, name: ci}", issuerDoc(idp.URL, "ci")), leaveDeleted); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := f.bearerUser(staffToken(idp, "ops")); errcode.CodeOf(err) != errcode.Unauthenticated {

@@ -77,7 +77,7 @@ func (a *App) ActivateItems(ctx context.Context) error {
 	if found, err := a.HasItems(ctx); err != nil || !found {
 		return err
 	}
-	return a.restoreConfig(ctx, new(config.Config), false)
+	return a.restoreConfig(ctx, new(config.Config), leaveDeleted)
 }
 
 // itemStates returns the items of the active configuration.

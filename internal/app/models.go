@@ -77,7 +77,7 @@ For a language model, replace type and file with
   baseURL: http://127.0.0.1:11434/v1
 "rolecall demo" needs no configuration`
 
-// checkRootModel returns an error unless a configuration gives root a usable model.
+// checkRootModel returns an error unless a configuration sets a usable model for root.
 func (m *modelSet) checkRootModel(cfg *config.Config) error {
 	_, err := m.find("")
 	if err == nil || m.defaultName != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // gatewayNetworks returns the networks of an installed configuration. Their groups are bound to
-// the owners that the configuration gave them.
+// the owners that the configuration named for them.
 func (a *App) gatewayNetworks(cfg *config.Config) (list []auth.Network) {
 	for _, n := range cfg.Gateway.Networks {
 		groups := toolgroups.SetOfNames(n.Groups.IDs...)

@@ -27,7 +27,7 @@ const pictureToken = "rc_client_of_the_picture_test_0123456789"
 
 var artifactRef = regexp.MustCompile(`artifact:[0-9a-f-]+`)
 
-// pictureModel is a server with OpenAI's protocol. Its model is root, which gives the work to an
+// pictureModel is a server with OpenAI's protocol. Its model is root, which sends the work to an
 // artist and passes on the report, and the artist, which draws and names the artifact that it is
 // shown.
 type pictureModel struct {

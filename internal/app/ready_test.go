@@ -74,7 +74,7 @@ func TestReadyz_NamesModelsWithoutKey(t *testing.T) {
 	}
 }
 
-// Anybody may ask for the readiness, so the models without a key are looked for once for each
+// Readiness needs no token, so the models without a key are looked for once for each
 // configuration.
 func TestReadyz_LooksForKeysOnce(t *testing.T) {
 	f := newFixture(t)

@@ -65,6 +65,12 @@ func (a *App) ApplyConfig(ctx context.Context, cfg *config.Config, loaded error)
 	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg), nil)
 }
 
+// Values of revive in restoreConfig.
+const (
+	reviveRoles  = true
+	leaveDeleted = false
+)
+
 // restoreConfig applies the recorded configuration of a task, without its tokens. Of its
 // roles it only creates those that never existed: a role may have lost permissions since,
 // which must not come back. With revive, roles that were deleted since become active again.
@@ -222,8 +228,8 @@ func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *y
 	return made, nil
 }
 
-// faultText returns the text of a fault of the configuration. Whoever reads it is the
-// operator, so an error without a code is shown and not hidden.
+// faultText returns the text of a fault of the configuration. Only the operator
+// reads it, so an error without a code is shown and not hidden.
 func faultText(err error) string {
 	if errcode.CodeOf(err) == errcode.Internal {
 		return err.Error()

@@ -57,7 +57,7 @@ func (r *recordings) addKey(k readKey) {
 const maxRecorders = 256
 
 // wrap returns a model whose requests and answers are recorded. Scripts and recordings are
-// not recorded: they give the same answers again without it.
+// not recorded: they return the same answers again without it.
 func (r *recordings) wrap(kind string, m model.Model) model.Model {
 	if kind == "script" || kind == "replay" || r.dir == "" {
 		return m

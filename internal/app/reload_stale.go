@@ -14,7 +14,7 @@ import (
 
 // checkStaleModules returns a problem for each role that would gain groups of a module
 // whose replacement failed to start. The role would get the old module's tools, which
-// neither configuration gives it.
+// neither configuration grants it.
 func (a *App) checkStaleModules(ch *configChange) (faults []*yamldoc.Error) {
 	for _, name := range ch.stale {
 		if a.rootGains(ch, name) {

@@ -39,7 +39,7 @@ func resourceModules(cfg *config.Config) []config.Module {
 // newResourceModule constructs the module of the declared resources.
 func (a *App) newResourceModule(cfg *config.Config, m config.Module) (modules.Module, *yamldoc.Error) {
 	if other, ok := conflictingName(cfg, m); ok {
-		return nil, cfg.ErrorAt(m.Pos, kindResource, other+" has the name "+m.Name+", which resources have", "give that one another name")
+		return nil, cfg.ErrorAt(m.Pos, kindResource, other+" has the name "+m.Name+", which resources have", "rename that one")
 	}
 	made, err := resource.New(validResources(cfg))
 	if err != nil {

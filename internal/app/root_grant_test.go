@@ -30,7 +30,7 @@ func TestRootGrant_FollowsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, root, _, err := rt.Org().StartTask("t", 0, prepared) // nobody runs it
+	_, root, _, err := rt.Org().StartTask("t", 0, prepared) // no agent runs it
 	if err != nil {
 		t.Fatal(err)
 	}

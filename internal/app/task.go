@@ -87,7 +87,7 @@ func (a *App) restoreTask(ctx context.Context, task org.Task, cfg *config.Config
 	if cfg != nil {
 		return a.ApplyConfig(ctx, cfg, nil)
 	}
-	return a.restoreRecorded(ctx, task.Config, true)
+	return a.restoreRecorded(ctx, task.Config, reviveRoles)
 }
 
 // UnresumedTask is a task that ResumeAll did not resume, and why.
@@ -107,7 +107,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 		err = a.ApplyConfig(ctx, cfg, nil)
 	} else if len(unfinished) > 0 {
 		recorded = unfinished[len(unfinished)-1].Config
-		err = a.restoreRecorded(ctx, recorded, false)
+		err = a.restoreRecorded(ctx, recorded, leaveDeleted)
 	} else {
 		err = a.ActivateItems(ctx)
 	}

@@ -30,7 +30,7 @@ func tokenDoc(role string) string {
 	return fmt.Sprintf("kind: gateway\nname: door\ntokens: [{name: ci, role: %s, sha256: %q}]", role, hex.EncodeToString(digest[:]))
 }
 
-// A token belongs to the role that the configuration created, whoever gets its name
+// A token belongs to the role that the configuration created, even if another role gets its name
 // later. It follows the file: the role that is made again is the token's role again.
 func TestTokens_BindToRoleOfConfiguration(t *testing.T) {
 	const lead, dba = "kind: role\nname: lead\ntoolGroups: all", "kind: role\nname: dba\ntoolGroups: [workspace]"

@@ -240,7 +240,7 @@ func (f *fixture) waitNext(after identity.TaskID) identity.TaskID {
 	return ""
 }
 
-// The end of a task of a role fires a trigger, whoever started the task. Another status, and
+// The end of a task of a role fires a trigger, whichever sender started the task. Another status, and
 // another role, do not. A chain of tasks ends at its limit, also if reloads have made a loop.
 func TestFireDue_AfterRole(t *testing.T) {
 	ops := "{kind: role, name: ops, prompt: p, toolGroups: []}"

@@ -53,10 +53,10 @@ func (w *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			w.load(ctx, true)
+			w.load(ctx, bySignal)
 		case <-tick.C:
 			if w.stable() {
-				w.load(ctx, false)
+				w.load(ctx, byChange)
 			}
 			if w.quarantineChanged.Swap(false) {
 				w.reportQuarantine(ctx)
@@ -167,6 +167,12 @@ func configDigest(cfg *config.Config, err error) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// Values of asked in load.
+const (
+	bySignal = true
+	byChange = false
+)
+
 // load reads the files and applies them, unless the same content was tried before. asked
 // is true on SIGHUP, which tries it again.
 func (w *configWatcher) load(ctx context.Context, asked bool) {
@@ -198,7 +204,7 @@ func (w *configWatcher) load(ctx context.Context, asked bool) {
 	}
 }
 
-// printChanges prints by name what the change gave and took.
+// printChanges prints by name what the change added and removed.
 func (w *configWatcher) printChanges() {
 	if list := w.app.takeChanges(); len(list) > 0 {
 		w.print(strings.Join(list, "; "))

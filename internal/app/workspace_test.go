@@ -103,13 +103,13 @@ func TestWorkspaces_RejectsBadDirectories(t *testing.T) {
 	}
 }
 
-// A recorded configuration gives callers no workspace, since they may have lost it. The
+// A recorded configuration sets no workspace of callers, since they may have lost it. The
 // operator's tasks keep theirs.
 func TestWorkspaces_RecordedConfigurationGivesCallersNone(t *testing.T) {
 	dir := makeDirs(t, "a")
 	f := newFixture(t)
 	cfg := f.read(callerRole+"\nworkspace: {name: a, path: "+dir+"/a}", "kind: workspace\nname: gone\npath: "+dir+"/gone")
-	if err := f.restoreConfig(t.Context(), cfg, true); err != nil {
+	if err := f.restoreConfig(t.Context(), cfg, reviveRoles); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.workspaceOf("ci"); got != "private" {

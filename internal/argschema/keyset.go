@@ -163,7 +163,7 @@ func propertyNames(all []*jsonschema.Schema) []string {
 }
 
 // describesKeys reports whether s says anything about the keys of an object or their values.
-// An object of which it says the type only is content: its keys belong to whoever reads it.
+// An object of which it says the type only is content: its keys belong to the reader.
 func describesKeys(s *jsonschema.Schema) bool {
 	return s.Properties != nil || s.PatternProperties != nil || s.AdditionalProperties != nil && s.AdditionalProperties != true ||
 		s.Required != nil || s.PropertyNames != nil || s.UnevaluatedProperties != nil ||

@@ -58,8 +58,8 @@ func knownNames(doc any, at []string, shown []byte) []string {
 	return names
 }
 
-// property returns the schema of a property. A name may have characters that a path of gjson
-// gives a meaning.
+// property returns the schema of a property. A name may have characters with a
+// meaning in a path of gjson.
 func property(schema gjson.Result, name string) (found gjson.Result) {
 	schema.Get("properties").ForEach(func(key, value gjson.Result) bool {
 		if key.Str == name {

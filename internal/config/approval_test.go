@@ -43,7 +43,7 @@ func TestApproval_Rules(t *testing.T) {
 	}
 }
 
-// A rule that asks nobody, or about nothing, is rejected: it would not do what its author wants.
+// A rule without approvers or without tools is rejected: it would not do what its author wants.
 func TestApproval_RejectedRules(t *testing.T) {
 	for rule, want := range map[string]string{
 		"  - {tools: [a]}":                                            "from has neither or both",

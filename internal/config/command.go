@@ -83,7 +83,7 @@ func sandboxField(open *bool) func(yamldoc.Value) {
 		case word == "none":
 			*open = true
 		case word != "os":
-			v.AddTypeError("os or none", "os isolates programs; none gives them all rights of this process")
+			v.AddTypeError("os or none", "os isolates programs; none lets them use all rights of this process")
 		}
 	}
 }

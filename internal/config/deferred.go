@@ -31,7 +31,7 @@ func (r *reader) runDeferred() {
 func (r *reader) checkPlanPattern(v yamldoc.Value, role Role) {
 	m, _ := r.config.ChooseModel(cmp.Or(role.Model, r.config.Organization.Model))
 	if m.Type == ModelScript || m.Type == ModelHuman {
-		v.AddError("its model "+yamldoc.QuoteText(m.Name)+" is of type "+m.Type+", which cannot write plans", "leave the pattern out, or give the role a language model")
+		v.AddError("its model "+yamldoc.QuoteText(m.Name)+" is of type "+m.Type+", which cannot write plans", "leave the pattern out, or set a language model for the role")
 	}
 }
 

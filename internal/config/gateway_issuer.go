@@ -52,7 +52,7 @@ const (
 	maxClaimRules = 100
 )
 
-// defaultUserClaim is the claim that issuers never give to another user.
+// defaultUserClaim is the claim that issuers never use for another user.
 const defaultUserClaim = "sub"
 
 // maxIssuerName is the longest name of an issuer, in bytes.
@@ -184,7 +184,7 @@ func issuerNameField(to *string) func(yamldoc.Value) {
 	}
 }
 
-// issuerURLField reads the URL of an issuer. Without TLS anybody between could replace its
+// issuerURLField reads the URL of an issuer. Without TLS any host between could replace its
 // keys, so http is accepted for this machine only.
 func issuerURLField(to *string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {

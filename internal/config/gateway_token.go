@@ -60,7 +60,7 @@ func tokenList(it item, to *[]Token) func(yamldoc.Value) {
 				entry.AddRedactedError(fmt.Sprintf("token %s is listed twice; the first is at %s", yamldoc.QuoteText(token.Name), first), "")
 			}
 			if first, taken := hashes[token.SHA256]; taken {
-				entry.AddRedactedError(fmt.Sprintf("has the same sha256 as the token at %s", first), "give each holder its own token")
+				entry.AddRedactedError(fmt.Sprintf("has the same sha256 as the token at %s", first), "create a token for each holder")
 			}
 			names[token.Name], hashes[token.SHA256] = token.Pos, token.Pos
 			*to = append(*to, token)

@@ -23,7 +23,7 @@ func (m Model) window() int {
 	return cmp.Or(m.ContextWindow, facts.Window)
 }
 
-// listPrices gives models without prices the known ones. It does not if a document has
+// listPrices sets the known prices of models without prices. It does not if a document has
 // prices in another currency, since the costs of all models are added.
 func (c *Config) listPrices() {
 	if slices.ContainsFunc(c.Models, func(m Model) bool { return !m.Prices.free() && m.Prices.Currency != catalog.FactsCurrency }) {

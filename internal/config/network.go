@@ -41,7 +41,7 @@ func readNetwork(it item) {
 	network := Network{Name: it.Name, Pos: it.Pos}
 	it.ReadFields(yamldoc.Fields{
 		"allowHTTP":        yamldoc.BoolField(&network.AllowHTTP),
-		"privateAddresses": yamldoc.AddressRangeList(&network.PrivateAddresses, false),
+		"privateAddresses": yamldoc.AddressRangeList(&network.PrivateAddresses),
 		"hosts":            hostRuleField(&network.Hosts),
 		"maxBody":          yamldoc.BoundedInt(&network.MaxBody, maxArtifactBytes),
 		"maxRedirects":     redirectsField(&network.MaxRedirects),

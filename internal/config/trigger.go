@@ -158,13 +158,13 @@ func (it item) checkTriggerFields(t Trigger) {
 }
 
 // checkHook returns how the senders of an http trigger are known, nil for others. It rejects a
-// trigger that anybody could fire, and a signed one whose key is not signed.
+// trigger that any sender could fire, and a signed one whose key is not signed.
 func (it item) checkHook(t Trigger, hook TriggerHook) *TriggerHook {
 	switch {
 	case t.Type != TriggerHTTP:
 		return nil
 	case (hook.HMAC == nil) == (hook.Token == nil):
-		it.MissingField("hmac").AddRedactedError("needs one of hmac and token", "without a secret anybody could start tasks")
+		it.MissingField("hmac").AddRedactedError("needs one of hmac and token", "without a secret any sender could start tasks")
 	case hook.HMAC != nil && t.Key.Header != "":
 		at, _ := it.FindField("key")
 		at.AddError("names a header, which the signature does not cover: a replayed body with another header would start a second task",

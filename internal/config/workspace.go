@@ -111,7 +111,7 @@ func (it item) inlineName(w *Workspace) func(yamldoc.Value) {
 		}
 		w.Name = name
 		if first, ok := it.DeclareName("workspace", name, v.Pos); !ok {
-			v.AddError(fmt.Sprintf("workspace %s is declared twice; the first is at %s", yamldoc.QuoteText(name), first), "give one of them another name, or write its name alone")
+			v.AddError(fmt.Sprintf("workspace %s is declared twice; the first is at %s", yamldoc.QuoteText(name), first), "rename one of them, or write its name alone")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// Options are what a program gives to its organization.
+// Options are what a program sets for its organization.
 type Options struct {
 	Data      string // data directory; "" keeps the organization in memory
 	Workspace string

@@ -90,7 +90,7 @@ func kindOf(name, message string) ErrorKind {
 	return KindThrown
 }
 
-// scriptFile is the file name that the engine gives to every script.
+// scriptFile is the file name that the engine uses for every script.
 const scriptFile = "<eval>"
 
 var stackLine = textutil.LazyPattern(scriptFile + `:(\d+)(?::(\d+))?`)

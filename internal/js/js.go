@@ -99,7 +99,7 @@ func (v *VM) prepare() error {
 }
 
 // LoadScript evaluates source as a script. What it declares is available to later calls. Errors are
-// of type *Error and give the place as name:line:column. They never point into a source with the
+// of type *Error and have the place as name:line:column. They never point into a source with the
 // name "".
 func (v *VM) LoadScript(name, source string) error {
 	return v.limited(context.Background(), func() error {

@@ -139,7 +139,7 @@ func (s *Service) Name() string { return s.config.Name }
 
 // Verify returns the claims of a valid token: signed by a key of the issuer, or
 // active by introspection; from this issuer, for one of the audiences, with all
-// scopes, not expired and valid already, give or take 30 seconds.
+// scopes, not expired and valid already, with a tolerance of 30 seconds.
 //
 // Errors: Unauthenticated for any other token, ToolUnavailable when the issuer
 // could not be asked, and ctx's cause. No error contains a part of the token.

@@ -6,7 +6,7 @@
 //	err = g.Wait()
 //
 // The id of a group is that of its leader. Once the leader is reaped, the system may
-// give the id to another process, which must not get signals meant for the group.
+// reuse the id for another process, which must not get signals meant for the group.
 package procgroup
 
 import (

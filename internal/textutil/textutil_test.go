@@ -109,7 +109,7 @@ func TestSuggestName(t *testing.T) {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
-	for _, c := range []struct{ word, known, want string }{ // one that is far off helps nobody
+	for _, c := range []struct{ word, known, want string }{ // one that is far off does not help
 		{"helper", "reader", ""}, {"port", "cors", ""}, {"tag", "key", ""}, {"x", "y", ""}, {"rôle", "role", "role"}, {"openaiKey", "apiKey", "apiKey"},
 		{"clerc", "clerk", "clerk"}, {"readr", "reader", "reader"}, {"rolle", "role", "role"}, {"hlper", "helper", "helper"}, {"wirter", "writer", "writer"},
 	} {

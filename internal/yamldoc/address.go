@@ -1,17 +1,26 @@
 package yamldoc
 
-import "net/netip"
+import (
+	"cmp"
+	"net/netip"
+)
 
-// AddressRangeList reads a list of IP address ranges. With addresses an entry may also be one
-// address, which is the range of it alone.
-func AddressRangeList(to *[]netip.Prefix, addresses bool) func(Value) {
+// AddressRangeList reads a list of IP address ranges.
+func AddressRangeList(to *[]netip.Prefix) func(Value) { return rangeList(to, readAddressRange) }
+
+// AddressOrRangeList is AddressRangeList whose entries may also be one address, which is the range
+// of it alone.
+func AddressOrRangeList(to *[]netip.Prefix) func(Value) { return rangeList(to, readAddressOrRange) }
+
+// rangeList reads a list whose entries read reads.
+func rangeList(to *[]netip.Prefix, read func(Value) (netip.Prefix, bool)) func(Value) {
 	return func(v Value) {
 		if !v.IsList() {
 			v.AddTypeError("a list of address ranges", "for example [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
 			return
 		}
 		for _, item := range v.ListItems() {
-			if p, ok := readAddressRange(item, addresses); ok {
+			if p, ok := read(item); ok {
 				*to = append(*to, p)
 			}
 		}
@@ -19,14 +28,25 @@ func AddressRangeList(to *[]netip.Prefix, addresses bool) func(Value) {
 }
 
 // readAddressRange reads a range in CIDR notation.
-func readAddressRange(v Value, addresses bool) (netip.Prefix, bool) {
+func readAddressRange(v Value) (netip.Prefix, bool) {
 	text, ok := v.ReadNonEmpty()
 	if !ok {
 		return netip.Prefix{}, false
 	}
-	if one := addressAsRange(text); addresses && one != "" {
-		text = one
+	return parseRange(v, text)
+}
+
+// readAddressOrRange reads an address, or a range in CIDR notation.
+func readAddressOrRange(v Value) (netip.Prefix, bool) {
+	text, ok := v.ReadNonEmpty()
+	if !ok {
+		return netip.Prefix{}, false
 	}
+	return parseRange(v, cmp.Or(addressAsRange(text), text))
+}
+
+// parseRange returns the range that text, which is from v, writes in CIDR notation.
+func parseRange(v Value, text string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil && addressAsRange(text) != "":

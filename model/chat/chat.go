@@ -191,7 +191,7 @@ func (b *builder) addAnswer(a *model.Answer) {
 	}
 }
 
-// callID returns the id that the provider gave the call, or the call's own id if an
+// callID returns the provider's id of the call, or the call's own id if an
 // earlier call has that one: some providers restart their numbers with each answer.
 func (b *builder) callID(c model.Call) string {
 	id := c.Provider
@@ -206,7 +206,7 @@ func (b *builder) callID(c model.Call) string {
 }
 
 // calledTool returns the tool that a call ran, which may have another name than the model
-// gave: its dialect added a prefix.
+// wrote: its dialect added a prefix.
 func (b *builder) calledTool(c model.Call) string {
 	if r, ok := b.results[c.ID]; ok && r.Tool != "" {
 		return r.Tool

@@ -101,5 +101,5 @@ func (d *dialog) fail(err error) error {
 		d.line("-- the request of %s is cancelled: %v", d.agentName(), err)
 		return err
 	}
-	return model.PermanentError(errcode.LLMCallFailed, err, "the terminal input ended before an answer; run where a person can type, or give the role another model")
+	return model.PermanentError(errcode.LLMCallFailed, err, "the terminal input ended before an answer; run where a person can type, or set another model for the role")
 }

@@ -79,7 +79,7 @@ func (l Limits) checkHeaders(c Config) *FieldError {
 		if slices.Contains(requestHeaders, key) || slices.Contains(l.Headers, key) {
 			return &FieldError{"headers." + name, "is set with every request", "a key is written as apiKey: ${NAME}"}
 		}
-		if !endpoint.ValidHeaderValue(c.Header[name]) {
+		if !endpoint.IsHeaderValue(c.Header[name]) {
 			return &FieldError{"headers." + name, "has a line break or another control character", "a header is one line"}
 		}
 	}

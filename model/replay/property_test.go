@@ -164,7 +164,7 @@ func recordStory(events, speech proptest.Choices) (one *run, answers []*model.An
 	return one, answers, m, err
 }
 
-// Property: a recording of any conversation gives the same answers to that conversation
+// Property: a recording of any conversation has the same answers to that conversation
 // with other ids and times, and the answers contain those ids.
 func TestModel_PlaysAnyConversationInAnotherRun(t *testing.T) {
 	checkProperty(t, func(events, speech proptest.Choices) error {

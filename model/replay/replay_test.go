@@ -392,7 +392,7 @@ func TestRecorder_PassesPartialText(t *testing.T) {
 		t.Errorf("got before want:\n%s", diff)
 	}
 	if got[len(got)-1].Answer != answer {
-		t.Error("got another answer than the model gave")
+		t.Error("got another answer than the model returned")
 	}
 }
 

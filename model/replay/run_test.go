@@ -130,7 +130,7 @@ func (s modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-// answering returns a model that always gives the same answer.
+// answering returns a model that always returns the same answer.
 func answering(a *model.Answer) modelFunc {
 	return func(model.Request) (*model.Answer, error) { return a, nil }
 }

@@ -52,7 +52,7 @@ role("root", function* (task) {
 }
 
 // Property: a model that caches virtual machines, one that caches none, and one that loses
-// them now and then give equal answers in every step of any script.
+// them now and then return equal answers in every step of any script.
 func TestModel_CacheDoesNotChangeAnswers(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)

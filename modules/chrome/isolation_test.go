@@ -255,7 +255,7 @@ func commandLines(t *testing.T) (lines [][]byte) {
 	return lines
 }
 
-// A site that answers as a proxy does is refused, and shuts nobody out of others.
+// A site that answers as a proxy does is refused, and blocks no calls to others.
 func TestProxy_RejectsProxyChallengeOfSite(t *testing.T) {
 	s := serveSite(t, map[string]string{"/": "<p>page"}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="site"`)

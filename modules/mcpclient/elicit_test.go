@@ -30,7 +30,7 @@ type person struct {
 	asked []string
 	memo  json.RawMessage
 	given bool
-	begun chan struct{} // receives a value when it is asked; nil if nobody waits for that
+	begun chan struct{} // receives a value when it is asked; nil if no test waits for that
 	wait  chan struct{} // holds back the answer; nil answers at once
 }
 

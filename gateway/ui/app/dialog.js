@@ -71,7 +71,7 @@ export function ask(action) {
 }
 
 /**
- * Gives the focus to the first field that is visible, or to the button that confirms.
+ * Moves the focus to the first field that is visible, or to the button that confirms.
  * @param {HTMLDialogElement} dialog
  */
 function focusFirst(dialog) {

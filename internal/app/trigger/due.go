@@ -77,7 +77,7 @@ func (e *Engine) fireEnded(ctx context.Context, rules []Rule, ended []identity.T
 				e.fireAfter(ctx, r, task)
 			}
 			if ctx.Err() != nil {
-				e.giveBack(nil, true)
+				e.putBack(nil)
 				return
 			}
 			e.stored.Ended[r.Name] = task.EndSeq

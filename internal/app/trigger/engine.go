@@ -177,7 +177,7 @@ func (e *Engine) FireDue(ctx context.Context) time.Duration {
 	before, err := e.restore(ctx, rules)
 	if err != nil {
 		e.log.Failure(slog.LevelError, "record of triggers not read", "triggers", err)
-		e.giveBack(ended, true)
+		e.putBack(ended)
 		return maxPause
 	}
 	e.fireEnded(ctx, rules, ended, rescan)
@@ -197,11 +197,11 @@ func (e *Engine) takeDue() (rules []Rule, ended []identity.TaskID, rescan bool) 
 	return rules, ended, rescan
 }
 
-// giveBack undoes takeDue.
-func (e *Engine) giveBack(ended []identity.TaskID, rescan bool) {
+// putBack undoes takeDue. The next call also looks at all tasks again.
+func (e *Engine) putBack(ended []identity.TaskID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ended, e.rescan = append(ended, e.ended...), e.rescan || rescan
+	e.ended, e.rescan = append(ended, e.ended...), true
 }
 
 // failed logs a start that failed.

@@ -92,7 +92,7 @@ func (s *state) forgetEnded(o *org.Org) {
 // Errors: RateLimited, InvalidArguments for a document that makes no task, and those of
 // runtime.Runtime.StartTask.
 func (e *Engine) start(ctx context.Context, by identity.Principal, r Rule, from org.TaskTrigger, key string, document payload.Document) (identity.TaskID, error) {
-	if id, known := e.config.Runtime.Org().TaskWithKey(by, key); known {
+	if id, known := e.config.Runtime.Org().TaskByKey(by, key); known {
 		return id, nil
 	}
 	text, input, err := r.template.Render(document)

@@ -85,7 +85,7 @@ func (h *Host) Load(ctx context.Context, alone bool, gone func()) (*VM, error) {
 }
 
 // pick returns the worker that the fewest wait for. If it is in use, another one is
-// started for those who come later. If there is none, pick waits for the first.
+// started for later callers. If there is none, pick waits for the first.
 func (h *Host) pick(ctx context.Context) (*vmWorker, error) {
 	for {
 		w, starting, err := h.pickNow()
@@ -111,15 +111,21 @@ func (h *Host) pickNow() (*vmWorker, *start, error) {
 		return nil, nil, errClosed
 	}
 	if len(h.workers) == 0 {
-		h.startWorker(true)
+		h.startWorker(firstWorker)
 		return nil, h.starting, nil
 	}
 	best := slices.MinFunc(h.workers, (*vmWorker).compareLoad)
 	if best.queue.Load() > 0 && len(h.workers) < h.most {
-		h.startWorker(false)
+		h.startWorker(anotherWorker)
 	}
 	return best, nil, nil
 }
+
+// Values of first in startWorker.
+const (
+	firstWorker   = true
+	anotherWorker = false
+)
 
 // startWorker starts a worker unless one is starting. The first one of a host may replace
 // one of another host. It must be called with mu held.

@@ -186,7 +186,7 @@ func TestHost_WorkerKilledInStep(t *testing.T) {
 	wantCall(t, load(t, h), "count", "", "1")
 }
 
-// A worker that was killed between two steps fails nobody.
+// A worker that was killed between two steps fails no call.
 func TestHost_WorkerKilledBetweenSteps(t *testing.T) {
 	var process *sandbox.Process
 	p := jsworker.NewVMPool(func() (jsworker.Conn, error) { process = startReal(t); return process, nil })
@@ -374,7 +374,7 @@ func TestHost_RejectsInvalidResponses(t *testing.T) {
 	}
 }
 
-// A worker that somebody else ends in a step loses the machine and does not fail it.
+// A worker that another process ends in a step loses the machine and does not fail it.
 func TestVM_DiscardLosesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := make(chan struct{})
@@ -550,7 +550,7 @@ func TestVMPool_ReplacesLeastUsedWorker(t *testing.T) {
 }
 
 // The workers share 512 MiB. Of its share, each keeps 48 MiB and the limit of one script free. A
-// worker with more than its share gives it up before another one starts.
+// worker with more than its share releases it before another one starts.
 func TestVMPool_WorkersShareMemory(t *testing.T) {
 	p := newFakeVMPool(t, func(_ int, q wireRequest) string {
 		return fmt.Sprintf(`{"Number":%d,"Value":0,"Memory":%d}`, q.Number, 300<<20)

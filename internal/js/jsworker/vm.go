@@ -49,7 +49,7 @@ func (v *VM) Discard() {
 	v.Close()
 }
 
-// Close gives the machine up. Its memory is freed before the next step in its worker. It may be
+// Close releases the machine. Its memory is freed before the next step in its worker. It may be
 // called twice.
 func (v *VM) Close() {
 	v.Release()
@@ -218,7 +218,7 @@ func (w *vmWorker) takeClosed() []uint64 {
 	return closed
 }
 
-// close gives a machine up.
+// close releases a machine.
 func (w *vmWorker) close(v *VM) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -157,7 +157,7 @@ func (p *VMPool) startWorker(ctx context.Context, h *Host) (*vmWorker, error) {
 	return w, nil
 }
 
-// remove gives back the place of a worker that has ended.
+// remove frees the place of a worker that has ended.
 func (p *VMPool) remove(w *vmWorker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *VMPool) remove(w *vmWorker) {
 	p.notify()
 }
 
-// notify wakes those who wait for a place. It must be called with mu held.
+// notify wakes the callers that wait for a place. It must be called with mu held.
 func (p *VMPool) notify() {
 	close(p.freed)
 	p.freed = make(chan struct{})

@@ -107,7 +107,7 @@ func documentedExceptions(t *testing.T, revision, role string) []string {
 			continue
 		}
 		if strings.TrimSpace(cells[4]) == "" {
-			t.Errorf("docs/mcp.md gives no reason: %s", line)
+			t.Errorf("docs/mcp.md has no reason for %s", line)
 		}
 		for name := range strings.FieldsSeq(cells[2]) {
 			list = append(list, strings.Trim(name, "`,"))

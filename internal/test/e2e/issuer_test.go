@@ -103,7 +103,7 @@ func getToken(t *testing.T, endpoint, client string) string {
 		"resource": {resource.Resource}, "scope": {strings.Join(resource.Scopes, " ")},
 	}, "", &token)
 	if token.Token == "" {
-		t.Fatal("the issuer gave no token")
+		t.Fatal("the issuer returned no token")
 	}
 	return token.Token
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// allGroupsConfig gives a role every built-in tool.
+// allGroupsConfig lets a role use every built-in tool.
 const allGroupsConfig = `kind: organization
 name: strict
 model: unused

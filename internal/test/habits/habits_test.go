@@ -92,9 +92,9 @@ var habits = []habit{
 	{name: "calls a tool, then answers with nothing", replies: []reply{looks, says(""), done}},
 
 	{name: "calls twice at once, in alternating parts", replies: []reply{{calls: []call{lookCall, {"2", "look", `{"at":"b"}`}}, usage: "7"}, done}},
-	{name: "gives two calls one id", replies: []reply{{calls: []call{lookCall, {"1", "look", `{"at":"b"}`}}, usage: "7"}, done}},
+	{name: "sends two calls with one id", replies: []reply{{calls: []call{lookCall, {"1", "look", `{"at":"b"}`}}, usage: "7"}, done}},
 	{name: "calls a tool of another role", replies: []reply{{calls: []call{{"1", "unlock", `{}`}}, usage: "7"}, done}},
-	{name: "gives two calls no id", replies: []reply{{calls: []call{{"", "look", `{"at":"a"}`}, {"", "look", `{"at":"b"}`}}, usage: "7"}, done}},
+	{name: "sends two calls without an id", replies: []reply{{calls: []call{{"", "look", `{"at":"a"}`}, {"", "look", `{"at":"b"}`}}, usage: "7"}, done}},
 	{name: "calls a tool by another name: `functions.look`", replies: []reply{{calls: []call{{"1", "functions.look", `{"at":"a"}`}}, usage: "7"}, looks, done}},
 	{name: "calls a tool that does not exist", replies: []reply{{calls: []call{{"1", "lock", `{}`}}, usage: "7"}, done}},
 	{name: "writes arguments in single quotes", replies: []reply{calls(`{'at': 'a'}`), looks, done}},

@@ -153,7 +153,7 @@ type outcome struct {
 	requests int
 }
 
-// run runs a task with an endpoint that gives these replies.
+// run runs a task with an endpoint that sends these replies.
 func (fx *fixture) run(t *testing.T, replies []reply) (o outcome) {
 	t.Helper()
 	fx.play(replies)

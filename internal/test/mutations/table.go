@@ -19,7 +19,7 @@ var mutations = []mutation{
 		"./toolgroups TestUnregister_RejectsOtherOwner",
 	},
 	{
-		"a name gives the rights of an owner", "toolgroups/owner.go",
+		"a name has the rights of an owner", "toolgroups/owner.go",
 		`if o == nil || o.manager != m {`, `if o == nil {`,
 		"./toolgroups TestOwner_CannotBeMadeFromName",
 	},
@@ -495,7 +495,7 @@ var mutations = []mutation{
 		"./org TestTasksAs_BoundedByCreators",
 	},
 	{
-		"anybody sends messages as the operator", "runtime/message.go",
+		"any sender writes as the operator", "runtime/message.go",
 		`		return errcode.New(errcode.InsufficientPermissions, "send to %q: only agents and the operator send messages", m.To)`, `		return rt.resolveRecipient(identity.ByOperator(""), m)`,
 		"./runtime TestRuntime_OthersDoNotActAsOperator",
 	},
@@ -724,7 +724,7 @@ var mutations = []mutation{
 		"./org TestDiffTools_FollowsEveryChange",
 	},
 	{
-		"a caller with a damaged record starts anew", "org/caller.go",
+		"a caller with a damaged record starts from the initial state", "org/caller.go",
 		`	return "", !c.unknownDamaged && (len(c.damaged) == 0 || !c.damaged[p.Key()])`, `	return "", !c.unknownDamaged`,
 		"./org TestCaller_DamagedRecordDenies",
 	},
@@ -781,7 +781,7 @@ var mutations = []mutation{
 		"./org TestCreateRole_DefaultLimitedByCreator",
 	},
 	{
-		"an unknown group is granted to whoever registers it", "org/unknown_group.go",
+		"an unknown group is granted to any owner that registers it", "org/unknown_group.go",
 		`			if !held && o.registry().KnownOwner(id) == "" && !slices.Contains(unknown, id) {
 `, `			if held {
 `,
@@ -1067,7 +1067,7 @@ var mutations = []mutation{
 		"./runtime TestWorkspacePolicy_OneCallerDoesNotFillIt",
 	},
 	{
-		"workspaces: what a program adds is charged to nobody", "builtin/workspace/share.go",
+		"workspaces: what a program adds is not charged", "builtin/workspace/share.go",
 		`if err == nil && c.charged != nil {`, `if false {`,
 		"./builtin/workspace TestSharedQuota_ChargesPrograms",
 	},
@@ -1231,7 +1231,7 @@ var mutations = []mutation{
 		"./modules TestLoader_ClosesAfterLastCall",
 	},
 	{
-		"an ended module gives a lease", "modules/instance.go",
+		"an ended module grants a lease", "modules/instance.go",
 		`	if i.ended {
 		return false`, `	if i.ended && i.leases == 0 {
 		return false`,

@@ -300,7 +300,7 @@ func addRoles(t *testing.T, rt *runtime.Runtime) {
 	}
 }
 
-// wrongWorkspace returns a folder with the files a.txt and fixed.txt, which nobody may write.
+// wrongWorkspace returns a folder with the files a.txt and fixed.txt, which are read-only.
 func wrongWorkspace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

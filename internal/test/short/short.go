@@ -15,8 +15,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/rolecall/rolecall/internal/test/external"
 )
 
 // sampled reports whether a test uses parts of its lists.
@@ -55,13 +53,6 @@ func Count(few, full int) int {
 		return few
 	}
 	return full
-}
-
-// SkipExternal is external.Skip. New tests call that, so that they are not taken for tests that
-// sample lists.
-func SkipExternal(t testing.TB, what string) {
-	t.Helper()
-	external.Skip(t, what)
 }
 
 // SkipSequential skips a test that runs one step after another under the race detector,

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What somebody who never saw the page is asked, answered from the page alone. The log has how long
+// What a new user is asked, answered from the page alone. The log has how long
 // each answer took a browser.
 func TestPage_AnswersOfNewReader(t *testing.T) {
 	s := startServer(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A user needs no mouse: signs in, reads the keys, gives a task, follows it to its result, finds
-// a denied call and the rule, and gives a role a group.
+// A user needs no mouse: signs in, reads the keys, starts a task, follows it to its result, finds
+// a denied call and the rule, and adds a group to a role.
 func TestPage_KeyboardAlone(t *testing.T) {
 	s := startServer(t)
 	p := openTab(t, newBrowser(t), s)

@@ -157,7 +157,7 @@ func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, err
 	if err != nil {
 		return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its baseURL is not a URL", e.config.Name)
 	}
-	if !ValidHeaderValue(e.config.Key) {
+	if !IsHeaderValue(e.config.Key) {
 		return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its apiKey contains a line break or another character that is invalid in a header", e.config.Name)
 	}
 	r.Header = e.header.Clone()
@@ -172,9 +172,9 @@ func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, err
 	return r, nil
 }
 
-// ValidHeaderValue reports whether text can be the value of a header: it has no line
+// IsHeaderValue reports whether text can be the value of a header: it has no line
 // breaks or other control characters.
-func ValidHeaderValue(text string) bool {
+func IsHeaderValue(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }
 

@@ -27,7 +27,7 @@ func newExchangeFixture(t *testing.T) *exchangeFixture {
 	return fx
 }
 
-// signIn gives a subject a token of a user, which lasts for a time.
+// signIn stores a token of a user for a subject, which lasts for a time.
 func (fx *exchangeFixture) signIn(subject mcpauth.Subject, user string, lasts time.Duration) string {
 	token := "subject-token-of-" + user
 	fx.upstream.Change(func() { fx.upstream.Subjects[token] = user })

@@ -34,7 +34,7 @@ func (it item) privateNetworks(s *Source) func(yamldoc.Value) {
 func (it item) allowedRanges(s *Source) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		before := it.ErrorCount()
-		yamldoc.EmptyAsAbsent(yamldoc.AddressRangeList(&s.AllowedRanges, true))(v)
+		yamldoc.EmptyAsAbsent(yamldoc.AddressOrRangeList(&s.AllowedRanges))(v)
 		if it.ErrorCount() > before || !v.IsList() {
 			return
 		}

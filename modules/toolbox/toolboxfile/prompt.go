@@ -87,7 +87,7 @@ func argumentList(to *[]parameter.Spec) func(yamldoc.Value) {
 			}
 			for _, name := range []string{"authServices", "authSources", "secure"} {
 				if at, ok := entry.FindField(name); ok {
-					at.AddError("is only for parameters of tools; the caller gives the arguments of a prompt", "leave it out")
+					at.AddError("is only for parameters of tools; the caller sets the arguments of a prompt", "leave it out")
 				}
 			}
 		}

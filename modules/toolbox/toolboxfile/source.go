@@ -133,7 +133,7 @@ func httpFields(it item, s *Source) yamldoc.Fields {
 		"returnFullError":        yamldoc.OptionalBool(&s.FullError),
 		"allowPrivateNetworks":   it.privateNetworks(s),
 		"allowedIpRanges":        it.allowedRanges(s),
-		"customBlockedIpRanges":  yamldoc.EmptyAsAbsent(yamldoc.AddressRangeList(&s.BlockedRanges, true)),
+		"customBlockedIpRanges":  yamldoc.EmptyAsAbsent(yamldoc.AddressOrRangeList(&s.BlockedRanges)),
 		"disableSslVerification": sslVerification,
 	}
 }
@@ -193,9 +193,9 @@ func (it item) typeIndex(kind string, n int, name func(int) (name string, listed
 func toolboxFieldHint(name string) string {
 	switch name {
 	case "sendGoogleAccessToken":
-		return "credentials of this machine are never sent to a service: leave it out, and give the source its own token in headers"
+		return "credentials of this machine are never sent to a service: leave it out, and set a token of the source in headers"
 	case "useClientOAuth":
-		return "tokens of callers are never passed to a source: leave it out, give the source its own account, and list the auth services that a tool requires in authRequired"
+		return "tokens of callers are never passed to a source: leave it out, set an account of the source, and list the auth services that a tool requires in authRequired"
 	}
 	return ""
 }

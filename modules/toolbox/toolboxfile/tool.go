@@ -183,7 +183,7 @@ func statementFields(_ item, p *pendingTool) yamldoc.Fields {
 	}
 }
 
-// executeFields returns the fields of a tool whose caller gives the statement.
+// executeFields returns the fields of a tool whose caller writes the statement.
 func executeFields(_ item, p *pendingTool) yamldoc.Fields {
 	p.fixedSpecs = []parameter.Spec{{Name: ParameterSQL, Type: parameter.TypeString, Description: "The SQL statement to execute."}}
 	return yamldoc.Fields{"maxRows": yamldoc.CountField(&p.tool.MaxRows)}

@@ -84,12 +84,12 @@ func (it item) foreignMember(v yamldoc.Value) bool {
 // and members: all tools are in it.
 func (it item) declareDefaultGroup() {
 	if first, ok := it.Set.DeclareName("group of all", "", it.Pos); !ok {
-		it.MissingField("name").AddError(fmt.Sprintf("is missing, as in the group at %s", first), "only one group without a name can describe the group of all tools; give this one a name")
+		it.MissingField("name").AddError(fmt.Sprintf("is missing, as in the group at %s", first), "only one group without a name can describe the group of all tools; name this one")
 		return
 	}
 	for _, name := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
 		if at, ok := it.FindField(name); ok {
-			at.AddError("is not allowed in a group without a name, which describes the group of all tools", "give the group a name, or leave its members out")
+			at.AddError("is not allowed in a group without a name, which describes the group of all tools", "name the group, or leave its members out")
 		}
 	}
 }

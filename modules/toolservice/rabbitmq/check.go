@@ -20,7 +20,7 @@ func check(c broker.Config) error {
 	case !isURL(c.URL):
 		return wrong("url: write amqp://HOST:PORT/VHOST or amqps://HOST:PORT/VHOST, with user and password in fields of their own")
 	case c.User == "" || c.Password == "":
-		return wrong("user and password are required; RabbitMQ lets no one in without them")
+		return wrong("user and password are required; RabbitMQ rejects clients without them")
 	case (c.TLS.Cert == "") != (c.TLS.Key == ""):
 		return wrong("tls: cert and key belong together")
 	case c.TLS != broker.TLSFiles{} && c.URL[:len("amqps")] != "amqps":
