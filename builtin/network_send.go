@@ -70,7 +70,7 @@ func checkRedirect(ctx context.Context, n int, h httpHop) error {
 	if n == 0 {
 		return nil
 	}
-	if v := bounds.CheckURL(ctx, h.url); v != nil {
+	if v := bounds.CheckRedirect(ctx, h.url); v != nil {
 		return errcode.New(errcode.ArgumentNotGranted, "http_request: %s; the server redirects there", v.Error()).With("path", v.Path)
 	}
 	return nil

@@ -57,7 +57,7 @@ GEMINI_API_KEY that is set. If none is set it is a script, which needs no key.`,
 			return initFunc(c, dir, model)
 		},
 	}
-	cmd.Flags().StringVar(&model, "model", "", "write this `type` of model: "+strings.Join(starterModels, ", "))
+	cmd.Flags().StringVar(&model, "model", "", "start with this `model`: "+strings.Join(starterModels, ", "))
 	return cmd
 }
 
@@ -92,14 +92,14 @@ func (c *common) starterModel() string {
 	return "script"
 }
 
-// newFile is a file to write.
-type newFile struct {
+// starterFile is a file to write.
+type starterFile struct {
 	path string
 	text []byte
 }
 
 // starterFiles returns the files of a small organization in dir with a model.
-func starterFiles(dir, model string) []newFile {
+func starterFiles(dir, model string) []starterFile {
 	read := func(name string) []byte {
 		text, err := starter.ReadFile("starter/" + name)
 		if err != nil {
@@ -107,15 +107,15 @@ func starterFiles(dir, model string) []newFile {
 		}
 		return text
 	}
-	files := []newFile{{filepath.Join(dir, starterConfig), append(read("organization.yaml"), read(model+".yaml")...)}}
+	files := []starterFile{{filepath.Join(dir, starterConfig), append(read("organization.yaml"), read(model+".yaml")...)}}
 	if model == "script" {
-		files = append(files, newFile{filepath.Join(dir, starterScript), read(starterScript)})
+		files = append(files, starterFile{filepath.Join(dir, starterScript), read(starterScript)})
 	}
 	return files
 }
 
 // writeNewFiles creates files in dir, all or none. It overwrites nothing.
-func writeNewFiles(dir string, files []newFile) error {
+func writeNewFiles(dir string, files []starterFile) error {
 	var taken []string
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
@@ -146,7 +146,7 @@ type starterOutput struct {
 }
 
 // printStarter prints the files that were written and which commands to run next.
-func printStarter(c *common, files []newFile, model string) error {
+func printStarter(c *common, files []starterFile, model string) error {
 	config := " -f " + quoteWord(files[0].path)
 	shown := starterOutput{Commands: []string{
 		c.localPrefix() + programName() + " run" + config + c.dataFlag() + ` "Remember the milk"`,

@@ -41,7 +41,7 @@ func (g *Gate) inputsOf(ctx context.Context, p identity.Principal) bounds.TaskIn
 }
 
 // withBounds returns a context with the bounds on a call, for what the arguments do not say:
-// requests may be redirected (bounds.CheckURL).
+// requests may be redirected (bounds.CheckRedirect).
 func (g *Gate) withBounds(ctx context.Context, a *Admission) context.Context {
 	checks := a.Decision.outcome.ToolChecks(a.handle)
 	if len(checks) == 0 {

@@ -104,7 +104,7 @@ func TestCall_PassesBoundsToTool(t *testing.T) {
 	var found []bool
 	f := newFixture(t, payTool(func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		u, err := url.Parse("https://b.example/")
-		found = append(found, bounds.CheckURL(ctx, u) != nil)
+		found = append(found, bounds.CheckRedirect(ctx, u) != nil)
 		return tool.Result{}, err
 	}))
 	f.grantBound(`{"pay": {"/url": {"url": {"host": "a.example"}, "missing": "allow"}}}`)

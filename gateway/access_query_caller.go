@@ -99,14 +99,14 @@ func (a *api) findCaller(ref string) (identity.Principal, error) {
 	list := a.org().KnownCallers(identity.UserName(ref))
 	var users []string
 	operator := false
-	for _, h := range a.holders() {
-		users = append(users, string(h.User))
+	for _, p := range a.tokenHolders() {
+		users = append(users, string(p.User))
 		switch {
-		case string(h.User) != ref || slices.Contains(list, h):
-		case h.Kind == identity.Operator:
+		case string(p.User) != ref || slices.Contains(list, p):
+		case p.Kind == identity.Operator:
 			operator = true
 		default:
-			list = append(list, h)
+			list = append(list, p)
 		}
 	}
 	switch {

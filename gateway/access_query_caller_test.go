@@ -40,7 +40,7 @@ func TestCan_Caller(t *testing.T) {
 	holders := func() []identity.Principal {
 		return []identity.Principal{identity.ByCaller("ci", desk.ID), identity.ByOperator("me")}
 	}
-	f.Handler, err = gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Holders: holders})
+	f.Handler, err = gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, TokenHolders: holders})
 	if err != nil {
 		t.Fatal(err)
 	}

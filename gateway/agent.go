@@ -118,7 +118,7 @@ func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 	if errcode.CodeOf(err) != errcode.AgentNotFound {
 		return agent, err
 	}
-	id, err := a.findAgentByRole(ctx, ref)
+	id, err := a.findAgentByName(ctx, ref)
 	if err != nil {
 		return agent, err
 	}
@@ -148,12 +148,12 @@ func (a *api) isNamed(agent org.Agent, name string) bool {
 	return agent.Name == name || a.roleName(agent.Role) == name
 }
 
-// findAgentByRole returns the only agent of a role, or with a name in its task. Agents of
+// findAgentByName returns the only agent that has the name, or whose role has it. Agents of
 // running tasks are preferred over others that are not terminated, and these over terminated
 // ones.
 //
 // Errors: AgentNotFound; Conflict if there are several.
-func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentID, error) {
+func (a *api) findAgentByName(ctx context.Context, role string) (identity.AgentID, error) {
 	var running, all []identity.AgentID
 	for _, agent := range a.org().ListAgents("") {
 		if !a.isNamed(agent, role) {
@@ -169,7 +169,7 @@ func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentI
 	}
 	if len(all) == 0 {
 		var err error
-		if all, err = a.endedAgentsOfRole(ctx, role); err != nil {
+		if all, err = a.endedAgentsByName(ctx, role); err != nil {
 			return "", err
 		}
 	}
@@ -186,8 +186,8 @@ func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentI
 // maxNamedAgents is how many agents the error for an ambiguous name lists.
 const maxNamedAgents = 20
 
-// severalAgents returns the error for a role name that stands for several agents, which are
-// given oldest first.
+// severalAgents returns the error for a name that stands for several agents. They are sorted,
+// the oldest first.
 func severalAgents(role string, agents []identity.AgentID) error {
 	newest := slices.Clone(agents)
 	slices.Reverse(newest)
@@ -199,12 +199,12 @@ func severalAgents(role string, agents []identity.AgentID) error {
 	if more := len(agents) - len(named); more > 0 {
 		ids = append(ids, fmt.Sprintf("and %d more", more))
 	}
-	return errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id, newest first: %s", len(agents), role, strings.Join(ids, ", ")).With("agents", named)
+	return errcode.New(errcode.Conflict, "%d agents have the name or role %q; name one by its id, newest first: %s", len(agents), role, strings.Join(ids, ", ")).With("agents", named)
 }
 
-// endedAgentsOfRole lists the terminated agents of a role. Damaged records are logged and
+// endedAgentsByName lists the terminated agents that have the name, or whose role has it. Damaged records are logged and
 // left out.
-func (a *api) endedAgentsOfRole(ctx context.Context, role string) (list []identity.AgentID, err error) {
+func (a *api) endedAgentsByName(ctx context.Context, role string) (list []identity.AgentID, err error) {
 	for agent, err := range a.rt.EndedAgents(ctx, "") {
 		switch {
 		case ctx.Err() != nil:

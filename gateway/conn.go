@@ -21,11 +21,11 @@ type trackedConn struct {
 	address netip.Prefix // whose share it belongs to
 
 	// Guarded by table.mu.
-	shared    bool      // peer is a trusted proxy
+	viaProxy  bool      // peer is a trusted proxy
 	inRequest bool      // a handler runs
 	admitted  bool      // the sender of the request in progress is authenticated
 	received  bool      // the body of the request in progress has arrived
-	known     bool      // the sender of the last request was authenticated
+	known     bool      // of the connection: the sender of its last request was authenticated
 	gone      bool      // it was closed, or has given way to another connection
 	since     time.Time // when it was accepted; if known, when its last request began or ended
 }
@@ -47,7 +47,7 @@ const (
 	rankIdle      yieldRank = iota // no request in progress, sender not authenticated
 	rankAnonymous                  // a request whose sender is not authenticated
 	rankKnown                      // no request in progress, the last one was authenticated
-	rankReceiving                  // a request of a known sender that has not arrived entirely
+	rankReceiving                  // a request of a known sender that is incomplete or not authenticated yet
 	rankNever                      // a request of an authenticated sender: it does not give way
 )
 
@@ -83,8 +83,8 @@ func (c *trackedConn) beginRequest(hasBody bool) bool {
 	return !c.gone
 }
 
-// admitSender is called when a request is authenticated, or is served without. It
-// reports whether the request may be served.
+// admitSender is called when a request is authenticated, or is served without
+// authentication. It reports whether the request may be served.
 func (c *trackedConn) admitSender(authenticated bool) bool {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()

@@ -59,7 +59,7 @@ const (
 func (t *connTable) tryAdmit(c *trackedConn, limits ConnectionLimits) (victim *trackedConn, decision admission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.shared = limits.trusts(c.peer)
+	c.viaProxy = limits.trusts(c.peer)
 	among, full := t.findBound(c, limits)
 	switch {
 	case t.closed:
@@ -98,7 +98,7 @@ func (s candidates) include(c *trackedConn) bool {
 // reached: the share of its address, or the limit of all. It must be called with mu
 // held.
 func (t *connTable) findBound(c *trackedConn, limits ConnectionLimits) (candidates, bool) {
-	if !c.shared {
+	if !c.viaProxy {
 		if anonymous, full := t.counts(c.address).reach(limits.PerAddress); full {
 			return candidates{address: c.address, anonymous: anonymous}, true
 		}
@@ -167,7 +167,7 @@ func (t *connTable) yieldsBefore(c, o *trackedConn) bool {
 // weight returns the number of connections of c's address, 1 for a trusted proxy. It
 // must be called with mu held.
 func (t *connTable) weight(c *trackedConn) int {
-	if c.shared {
+	if c.viaProxy {
 		return 1
 	}
 	return t.counts(c.address).total

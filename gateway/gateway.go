@@ -65,9 +65,9 @@ type Config struct {
 	Hooks        func(name string, header http.Header, body []byte) (Hook, bool)
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
-	// Holders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
+	// TokenHolders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
 	// none.
-	Holders func() []identity.Principal
+	TokenHolders func() []identity.Principal
 	// Tokens lists the configured tokens: auth.TokenStore.ListTokens. Nil for none.
 	Tokens func() []auth.Token
 
@@ -112,7 +112,7 @@ type api struct {
 	hooks        func(string, http.Header, []byte) (Hook, bool)
 	hookBodies   *mcpserver.ConcurrencyLimiter // of requests whose sender is not known yet
 	configDigest func() string
-	holders      func() []identity.Principal
+	tokenHolders func() []identity.Principal
 	tokens       func() []auth.Token
 	issuers      func() []auth.Issuer
 	sessions     *auth.TokenStore
@@ -149,8 +149,8 @@ func New(config Config) (http.Handler, error) {
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
-	if config.Holders == nil {
-		config.Holders = func() []identity.Principal { return nil }
+	if config.TokenHolders == nil {
+		config.TokenHolders = func() []identity.Principal { return nil }
 	}
 	if config.Unready == nil {
 		config.Unready = func() []wire.UnreadyReason { return nil }
@@ -180,7 +180,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, tokenHolders: config.TokenHolders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, items: config.Items, logins: config.Logins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

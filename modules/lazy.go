@@ -164,3 +164,10 @@ func (l *Loader) ProvisionModule(ctx context.Context, name string) error {
 	defer i.release()
 	return i.ensureProvisioned(ctx, "")
 }
+
+// failed reports whether the last attempt to provision failed.
+func (s *lazyState) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastErr != nil
+}

@@ -133,7 +133,7 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	s = o.intern(key, within(p))
 	s.used.Store(true)
 	if !known {
-		o.scopes.limitScope(key)
+		o.scopes.addLimited(key)
 	}
 	return s, state
 }

@@ -6,13 +6,15 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// maxLimitedScopes is the most scopes of callers with a limit (identity.Principal.Within) that
-// are kept. Limits come and go with the networks of the configuration.
+// maxLimitedScopes is how many scopes of callers are kept that a network limits to some groups
+// (identity.Principal.Within). They come and go with the networks of the configuration.
 const maxLimitedScopes = 1024
 
-// limitScope notes the scope of callers with a limit, and removes one if there are too many: the
-// oldest that was not asked for since the last look at it. It must be called with mu held.
-func (x *scopeIndex) limitScope(key scopeKey) {
+// addLimited records a scope of callers that a network limits. If there are more than
+// maxLimitedScopes, it evicts the oldest one whose mark used is not set. One with the mark loses
+// it and becomes the newest (second chance). Other scopes are not recorded. It must be called
+// with mu held.
+func (x *scopeIndex) addLimited(key scopeKey) {
 	if key.bounds == "" {
 		return
 	}
@@ -24,13 +26,14 @@ func (x *scopeIndex) limitScope(key scopeKey) {
 			x.limited = append(x.limited, oldest)
 			continue
 		}
-		x.remove(oldest)
+		x.evict(oldest)
 	}
 }
 
-// remove forgets a scope without agents. What still refers to its View is denied everything: no
-// change of permissions reaches that View any more. It must be called with mu held.
-func (x *scopeIndex) remove(key scopeKey) {
+// evict deletes a scope, which must have no agents. What still refers to its View is denied
+// everything: no change of permissions reaches that View any more. It must be called with mu
+// held.
+func (x *scopeIndex) evict(key scopeKey) {
 	s := x.byKey[key]
 	delete(x.byKey, key)
 	delete(x.all, s)
@@ -39,7 +42,7 @@ func (x *scopeIndex) remove(key scopeKey) {
 	s.PublishView(new(toolgroups.View))
 }
 
-// removeFrom removes a scope from an index.
+// removeFrom removes a scope from all keys of an index.
 func removeFrom[K comparable](index map[K]map[*scope]bool, s *scope) {
 	for _, scopes := range index {
 		delete(scopes, s)

@@ -257,7 +257,7 @@ func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, Items: a, Logins: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
+		Pins: a.pins, Items: a, Logins: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, TokenHolders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
 	})
 }
 

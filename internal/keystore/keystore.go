@@ -75,20 +75,22 @@ func (c content) check() error {
 // everything in.
 const minSecret = 16
 
-// valid returns the keys of a use and name that are valid at a time, the newest first.
-func (c content) valid(use Use, name string, now time.Time) (list []Key) {
+// validKeys returns the keys of a use and name that are valid at a time, the newest first.
+func (c content) validKeys(use Use, name string, now time.Time) (list []Key) {
 	for _, k := range c.Keys {
 		if k.Use == use && k.Name == name && k.isValid(now) {
 			list = append(list, k)
 		}
 	}
-	slices.SortStableFunc(list, compareAge)
+	slices.SortStableFunc(list, compareExpiry)
 	return list
 }
 
-// compareAge orders keys of one use and name: the newest, which does not expire, is first.
-func compareAge(a, b Key) int {
+// compareExpiry orders keys of one use and name: the newest, which does not expire, is first.
+func compareExpiry(a, b Key) int {
 	switch {
+	case a.Expires.IsZero() && b.Expires.IsZero(): // in a file that was edited by hand
+		return b.Created.Compare(a.Created)
 	case a.Expires.IsZero():
 		return -1
 	case b.Expires.IsZero():
@@ -105,7 +107,7 @@ type Store struct {
 	mu      sync.Mutex  // guards what follows
 	last    content     // what was read last
 	info    fs.FileInfo // of the file that was read; nil if there is none
-	checked time.Time   // when last was the content of the file
+	checked time.Time   // when last was compared with the file
 }
 
 // Open returns the store of a data directory. It reads nothing yet.
@@ -180,7 +182,7 @@ func (s *Store) ListKeys() ([]Key, error) {
 		list[i].Secret = ""
 	}
 	slices.SortStableFunc(list, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Use, b.Use), cmp.Compare(a.Name, b.Name), compareAge(a, b))
+		return cmp.Or(cmp.Compare(a.Use, b.Use), cmp.Compare(a.Name, b.Name), compareExpiry(a, b))
 	})
 	return list, err
 }
@@ -190,7 +192,7 @@ func (s *Store) ValidKeys(use Use, name string) ([]Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.load()
-	return c.valid(use, name, s.now()), err
+	return c.validKeys(use, name, s.now()), err
 }
 
 // RecentSecrets returns the secrets of the keys that are valid now, the newest first. It reads the
@@ -200,10 +202,10 @@ func (s *Store) RecentSecrets(use Use, name string) (secrets []string, err error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.recent()
-	list := c.valid(use, name, s.now())
+	list := c.validKeys(use, name, s.now())
 	if err == nil && len(list) == 0 {
 		c, err = s.load()
-		list = c.valid(use, name, s.now())
+		list = c.validKeys(use, name, s.now())
 	}
 	for _, k := range list {
 		secrets = append(secrets, k.Secret)

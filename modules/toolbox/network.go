@@ -86,7 +86,7 @@ func sameHostOnly(next *http.Request, before []*http.Request) error {
 	if len(before) > maxRedirects {
 		return errRedirectLoop
 	}
-	if v := bounds.CheckURL(next.Context(), next.URL); v != nil {
+	if v := bounds.CheckRedirect(next.Context(), next.URL); v != nil {
 		return errcode.New(errcode.ArgumentNotGranted, "%s; the service redirects there", v.Error()).With("path", v.Path)
 	}
 	return nil

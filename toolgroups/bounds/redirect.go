@@ -16,25 +16,25 @@ type BoundCall struct {
 	Inputs TaskInputs
 }
 
-// WithCall returns a context for the bounds that CheckURL reads. The gate calls it.
+// WithCall returns a context for the bounds that CheckRedirect reads. The gate calls it.
 func WithCall(ctx context.Context, call BoundCall) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
 
-// CheckURL returns the first bound of the call in ctx that rejects a URL to which its request
+// CheckRedirect returns the first bound of the call in ctx that rejects a URL to which its request
 // is redirected, nil if all allow it. A condition with the operator url, also in a list, must
 // hold for the new URL as it did for the argument. A context without a bound call rejects no
 // URL.
-func CheckURL(ctx context.Context, u *url.URL) *Violation {
+func CheckRedirect(ctx context.Context, u *url.URL) *Violation {
 	call, _ := ctx.Value(callKey{}).(BoundCall)
 	text, _ := json.Marshal(u.String()) // a string always marshals
 	value := gjson.ParseBytes(text)
 	for _, c := range call.Checks {
 		for i := range c.paths {
-			w := walk{evaluation: &evaluation{inputs: call.Inputs, budget: maxWork}, rule: &c.paths[i]}
 			if !c.paths[i].boundsURL() {
 				continue
 			}
+			w := walk{evaluation: &evaluation{inputs: call.Inputs, budget: maxWork}, rule: &c.paths[i]}
 			if name, ok := w.rule.hold(value, w.evaluation); !ok {
 				return w.violation(name, "the request is redirected to a URL outside the bound")
 			}

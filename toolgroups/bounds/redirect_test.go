@@ -27,10 +27,10 @@ func TestCheckURL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := bounds.CheckURL(ctx, u); (v == nil) != want {
+			if v := bounds.CheckRedirect(ctx, u); (v == nil) != want {
 				t.Errorf("%s to %s: %v", c.rule, text, v)
 			}
-			if v := bounds.CheckURL(context.Background(), u); v != nil {
+			if v := bounds.CheckRedirect(context.Background(), u); v != nil {
 				t.Errorf("a call without bounds: %v", v)
 			}
 		}

@@ -36,8 +36,8 @@ const (
 	MySQL    Type = "mysql"
 )
 
-// Config describes a database and its connections. SQLite does not use Host, Port,
-// User and Password.
+// Config describes a database and its connections. SQLite uses only Database, ReadOnly and
+// MaxConns.
 type Config struct {
 	Type     Type
 	Database string // the name; for SQLite a file, or :memory:
@@ -89,7 +89,7 @@ const defaultConns = 8
 // DB is one database. It is safe for concurrent use.
 type DB struct{ engine engine }
 
-// engine implements DB for one type. query adds rows to t; if the text has several
+// engine does the work of a DB for one type. query adds rows to t; if the text has several
 // statements, those of the last one that returns rows.
 type engine interface {
 	query(ctx context.Context, q Query, t *table) error

@@ -308,6 +308,17 @@ func TestSQLite_FirstQueryCreatesFile(t *testing.T) {
 	}
 }
 
+// A read-only source in memory is read-only for tools that write, too.
+func TestSQLite_ReadOnlyMemory(t *testing.T) {
+	memory := open(t, database.Config{Type: database.SQLite, Database: ":memory:", ReadOnly: true})
+	if _, err := memory.Query(t.Context(), database.Query{SQL: "CREATE TABLE a(n)"}); err == nil {
+		t.Error("a query wrote to a read-only database")
+	}
+	if got := query(t, memory, "SELECT 1 AS a"); got != `[{"a":1}]` {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestOpen_RejectsInvalidConfig(t *testing.T) {
 	for name, c := range map[string]database.Config{
 		"nothing": {}, "type": {Type: "oracle"}, "no file": {Type: database.SQLite},

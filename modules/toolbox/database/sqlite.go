@@ -20,10 +20,12 @@ import (
 
 // sqliteDB is a file with several connections that read and one that writes. A slow
 // query blocks no other; writers wait for each other. A database in memory has one
-// connection.
+// connection, which both pools are.
 type sqliteDB struct {
-	readers *sqlitePool // opened mode=ro
-	writer  *sqlitePool // nil for a read-only database
+	readers  *sqlitePool // opened mode=ro
+	writer   *sqlitePool // nil for a read-only file
+	inMemory bool
+	readOnly bool // every Query is ReadOnly
 
 	mu     sync.Mutex           // guards writes
 	writes map[fingerprint]bool // statements that a reader rejected
@@ -52,7 +54,7 @@ func openSQLite(c Config) (engine, error) {
 			return nil, err
 		}
 		db.SetConnMaxIdleTime(0)
-		return &sqliteDB{readers: db, writer: db, writes: map[fingerprint]bool{}}, nil
+		return &sqliteDB{readers: db, writer: db, inMemory: true, readOnly: c.ReadOnly, writes: map[fingerprint]bool{}}, nil
 	}
 	path, err := filepath.Abs(c.Database)
 	if err != nil {
@@ -61,7 +63,7 @@ func openSQLite(c Config) (engine, error) {
 	at := "file://" + (&url.URL{Path: path}).EscapedPath() + "?_busy_timeout=5000&"
 	readers, err := newSQLitePool(at+"mode=ro&", c.MaxConns)
 	if err != nil || c.ReadOnly {
-		return &sqliteDB{readers: readers}, err
+		return &sqliteDB{readers: readers, readOnly: true}, err
 	}
 	writer, err := newSQLitePool(at+"mode=rwc&_journal_mode=WAL&_txlock=immediate&", 1)
 	return &sqliteDB{readers: readers, writer: writer, writes: map[fingerprint]bool{}}, err
@@ -89,10 +91,11 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 	if processSetting().MatchString(q.SQL) {
 		return errors.New("temp_store_directory, data_store_directory, hard_heap_limit and soft_heap_limit apply to the whole process and are not allowed here")
 	}
-	if d.readers == d.writer { // in memory
+	q.ReadOnly = q.ReadOnly || d.readOnly
+	if d.inMemory {
 		return d.run(ctx, d.writer, q, t)
 	}
-	if q.ReadOnly || d.writer == nil {
+	if q.ReadOnly {
 		return d.read(ctx, q, t)
 	}
 	if !d.isWrite(q) {
@@ -100,7 +103,7 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 		switch sqliteCode(err) {
 		case sqlite3.SQLITE_READONLY:
 			d.noteWrite(q)
-		case sqlite3.SQLITE_CANTOPEN: // the writer may recover the file
+		case sqlite3.SQLITE_CANTOPEN: // run it on the writer, which may recover the file
 		default:
 			return err
 		}
@@ -159,24 +162,23 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 		return openError(err)
 	}
 	defer conn.Close()
-	memory := d.readers == d.writer
-	if q.Untrusted && !memory {
+	if q.Untrusted && !d.inMemory {
 		defer dropConn(conn)
 	}
 	return conn.Raw(func(c any) error {
 		s := c.(*sqliteConn)
-		if memory {
+		if d.inMemory {
 			if err := s.setReadOnly(ctx, q); err != nil {
 				return err
 			}
 		}
-		return limitError(s.query(ctx, q, t))
+		return classifyLimit(s.query(ctx, q, t))
 	})
 }
 
-// limitError returns a result_too_large for a statement that needs more memory than limitHeap
-// allows, or longer values than its limits.
-func limitError(err error) error {
+// classifyLimit returns result_too_large in place of the error of a statement that needs more
+// memory than limitHeap allows, or longer values than its limits.
+func classifyLimit(err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_TOOBIG:
 		return errcode.Wrap(errcode.ResultTooLarge, err, "run a statement: a text or blob is too long for it; use shorter values, or fewer operations in one statement")
@@ -198,7 +200,7 @@ func (c *sqliteConn) setReadOnly(ctx context.Context, q Query) error {
 }
 
 // maxLength is how many bytes a value or a row may have, unless MaxBytes is higher. No
-// function takes longer than half a second with it.
+// SQL function takes longer than half a second with it.
 const maxLength = 16 << 20
 
 // openError returns the error of a reader that could not open the file. If the file is

@@ -80,7 +80,7 @@ func (c *compiler) checkEscape(at string, spec *Spec, f *typeSpec) {
 	}
 	var ok bool
 	if f.quote, ok = quoteOf(spec.Escape, c.Backslash); !ok {
-		hint := "one of " + strings.Join([]string{EscapeSingleQuotes, EscapeDoubleQuotes, EscapeBackticks, EscapeSquareBrackets}, ", ")
+		hint := "one of " + strings.Join(EscapeStyles(), ", ")
 		c.problem(at+".escape", hint, "unknown escape %q", textutil.Truncate(spec.Escape, maxQuote))
 	}
 	if f.statement && slices.Contains(c.UnsupportedEscapes, spec.Escape) {

@@ -39,6 +39,11 @@ const (
 	EscapeSquareBrackets = "square-brackets"
 )
 
+// EscapeStyles returns all styles of Spec.Escape.
+func EscapeStyles() []string {
+	return []string{EscapeSingleQuotes, EscapeDoubleQuotes, EscapeBackticks, EscapeSquareBrackets}
+}
+
 // Spec is the configuration of one parameter. CompileSet checks it.
 type Spec struct {
 	At          string // the field of the document, as in "queryParams[0]"; "" is its index in the list

@@ -72,16 +72,18 @@ func databaseOf(toolType string) string {
 // database of a tool type.
 func backslashEscapes(toolType string) bool { return databaseOf(toolType) == "mysql" }
 
-// unsupportedEscapes returns the escape styles that the database of a tool type
-// does not support. SQLite supports all of them.
+// unsupportedEscapes returns the escape styles that the database of a tool type does not
+// support. Of a database that is not listed here they are all of them.
 func unsupportedEscapes(toolType string) []string {
 	switch databaseOf(toolType) {
+	case "sqlite":
+		return nil
 	case "postgres":
 		return []string{parameter.EscapeBackticks, parameter.EscapeSquareBrackets}
 	case "mysql":
 		return []string{parameter.EscapeSquareBrackets}
 	}
-	return nil
+	return parameter.EscapeStyles()
 }
 
 // checkTemplates checks the texts of the tool that can be templates.

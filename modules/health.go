@@ -14,19 +14,13 @@ func (l *Loader) FailedModules() (names []string) {
 	l.mu.Lock()
 	loaded := slices.Clone(l.loaded)
 	l.mu.Unlock()
-	for _, i := range loaded {
-		checker, ok := i.module.(HealthChecker)
-		if i.isLazy() && i.lazy.failed() || ok && checker.CheckHealth() != nil {
-			names = append(names, i.name)
+	for _, inst := range loaded {
+		checker, checks := inst.module.(HealthChecker)
+		notProvisioned := inst.isLazy() && inst.lazy.failed()
+		if notProvisioned || (checks && checker.CheckHealth() != nil) {
+			names = append(names, inst.name)
 		}
 	}
 	slices.Sort(names)
 	return names
-}
-
-// failed reports whether the last attempt failed.
-func (s *lazyState) failed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lastErr != nil
 }
