@@ -158,19 +158,16 @@ func (a *Approval) endedAs(rt *Runtime) ApprovalStatus {
 	return a.Status
 }
 
-// isStarter reports whether a principal may be the person for whom a call is made.
+// isStarter reports whether a principal may be the person for whom a call is made. An issuer may
+// name one user as operator and in a role.
 func (a *Approval) isStarter(by identity.Principal) bool {
-	if by.Kind == identity.Operator {
-		return a.Starter == operatorStarter
-	}
-	return a.Starter == string(by.User)
+	return a.Starter == string(by.User) || by.Kind == identity.Operator && a.Starter == operatorStarter
 }
 
-// hasVoted reports whether a person has approved the call with its present arguments.
+// hasVoted reports whether a person has approved the call with its present arguments, as operator
+// or in any role.
 func (a *Approval) hasVoted(by identity.Principal) bool {
-	return slices.ContainsFunc(a.Votes, func(v ApprovalVote) bool {
-		return v.User == string(by.User) && (v.Role == "") == (by.Kind == identity.Operator)
-	})
+	return slices.ContainsFunc(a.Votes, func(v ApprovalVote) bool { return v.User == string(by.User) })
 }
 
 // mayDecide returns an error unless a principal may decide about a request.

@@ -1262,4 +1262,19 @@ var mutations = []mutation{
 		` || run.driven && agent.Parent == ""`, ``,
 		"./runtime TestDriver_MakesCallsAndEndsTheTask",
 	},
+	{
+		"an approval is used with other secure arguments", "runtime/approval.go",
+		`, need.Sender)`, `)`,
+		"./runtime TestApproval_SecureArguments",
+	},
+	{
+		"a user votes as operator and in a role", "runtime/approval_decide.go",
+		`return v.User == string(by.User)`, `return v.User == string(by.User) && (v.Role == "") == (by.Kind == identity.Operator)`,
+		"./runtime TestApproval_OperatorAndCallerOfOneName",
+	},
+	{
+		"a user approves its own call as operator", "runtime/approval_decide.go",
+		`a.Starter == string(by.User) || by.Kind`, `by.Kind != identity.Operator && a.Starter == string(by.User) || by.Kind`,
+		"./runtime TestApproval_OperatorAndCallerOfOneName",
+	},
 }
