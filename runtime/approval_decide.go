@@ -248,6 +248,14 @@ type ApprovalArgs struct {
 	Edited json.RawMessage // those that an approver has set; nil if none has
 }
 
+// Current returns the arguments that the votes are about.
+func (a ApprovalArgs) Current() json.RawMessage {
+	if a.Edited != nil {
+		return a.Edited
+	}
+	return a.Asked
+}
+
 // FindApprovalRequest returns a request that has not ended and that by may see, with its
 // arguments. Errors: ApprovalNotFound.
 func (rt *Runtime) FindApprovalRequest(ctx context.Context, by identity.Principal, id string) (Approval, ApprovalArgs, error) {

@@ -56,3 +56,24 @@ func TestApproval_SecureArguments(t *testing.T) {
 		t.Errorf("other secure arguments: %q", code)
 	}
 }
+
+// The arguments of a caller's call are edited, too, though the caller may not make another request.
+func TestApproval_EditedForCaller(t *testing.T) {
+	b := newBank(t, financeRule)
+	ann := identity.ByCaller("ann", b.clerk.ID)
+	b.invoke(t, ann, "transfer", obj{"amount": 7})
+	for i := range 999 { // as many as one person may have
+		b.invoke(t, ann, "transfer", obj{"amount": 100 + i})
+	}
+	edit := approve(b.waiting(t, 1000)[0].ID)
+	edit.Args = json.RawMessage(`{"amount":"much"}`)
+	b.wantDecided(t, b.approvers["finance bob"], edit, "invalid_arguments")
+	edit.Args = json.RawMessage(`{"amount":3}`)
+	b.wantDecided(t, b.approvers["finance bob"], edit, "approved")
+	if a := b.invoke(t, ann, "transfer", obj{"amount": 7}); a.Code() != "" || string(a.Request.Args) != `{"amount":3}` || b.paid.Load() != 1 {
+		t.Errorf("%s runs with %s, %d transfers", a.Code(), a.Request.Args, b.paid.Load())
+	}
+	if code := b.invokeCode(t, ann, "transfer", obj{"amount": 3}); code != errcode.ApprovalRequired {
+		t.Errorf("again: %q", code)
+	}
+}

@@ -1277,4 +1277,9 @@ var mutations = []mutation{
 		`a.Starter == string(by.User) || by.Kind`, `by.Kind != identity.Operator && a.Starter == string(by.User) || by.Kind`,
 		"./runtime TestApproval_OperatorAndCallerOfOneName",
 	},
+	{
+		"people who edit arguments are asked for an approval", "gate/approve.go",
+		`steps[:len(steps)-1]`, `steps`,
+		"./runtime TestApproval_EditedForCaller",
+	},
 }
