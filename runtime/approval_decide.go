@@ -105,14 +105,15 @@ func (a *Approval) isFor(vote approval.Vote, now time.Time) bool {
 	return vote.Operator || a.Rules.Admits(vote, now.Sub(a.Asked))
 }
 
-// voteOf returns the vote of a principal. It reports false if the principal has none.
+// voteOf returns the vote of a principal. It reports false if the principal has none: also for a
+// caller in a network that is limited to tool groups, which do not say what it may approve.
 func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 	switch by.Kind {
 	case identity.Operator:
 		return approval.Vote{Operator: true}, true
 	case identity.Caller:
 		name, ok := rt.org.ApproverRole(by)
-		return approval.Vote{Role: name}, ok
+		return approval.Vote{Role: name}, ok && by.Within == ""
 	}
 	return approval.Vote{}, false
 }

@@ -77,3 +77,18 @@ func TestApproval_EditedForCaller(t *testing.T) {
 		t.Errorf("again: %q", code)
 	}
 }
+
+// A token of an approver that is used in a network with a limit of groups approves nothing there.
+func TestApproval_LimitedNetwork(t *testing.T) {
+	b := newBank(t, financeRule)
+	b.invoke(t, identity.ByCaller("ann", b.clerk.ID), "transfer", obj{"amount": 7})
+	id := b.waiting(t, 1)[0].ID
+	outside := b.approvers["finance bob"]
+	outside.Within = "read"
+	if list := b.ListApprovals(outside); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	b.wantDecided(t, outside, approve(id), "approval_not_found")
+	b.wantDecided(t, outside, deny(id, "no"), "approval_not_found")
+	b.wantDecided(t, b.approvers["finance bob"], approve(id), "approved")
+}

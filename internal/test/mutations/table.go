@@ -1282,4 +1282,19 @@ var mutations = []mutation{
 		`steps[:len(steps)-1]`, `steps`,
 		"./runtime TestApproval_EditedForCaller",
 	},
+	{
+		"an approver votes in a network with a limit", "runtime/approval_decide.go",
+		`, ok && by.Within == ""`, `, ok`,
+		"./runtime TestApproval_LimitedNetwork",
+	},
+	{
+		"one person fills two places of a rule", "toolgroups/approval/approval.go",
+		`return other.Role == s.Role`, `return false`,
+		"./toolgroups/approval TestRule_Check",
+	},
+	{
+		"sessions of a removed token come back", "gateway/auth/session.go",
+		`ended := len(s.sessions) < before`, `ended := false && len(s.sessions) < before`,
+		"./gateway/auth TestSessionStore_KeepsRemovalOfToken",
+	},
 }
