@@ -165,10 +165,12 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 	if err != nil {
 		return nil, err
 	}
-	if err = errors.Join(s.ApplyConfig(ctx, cfg, loaded), s.Close()); err != nil {
+	err = s.ApplyConfig(ctx, cfg, loaded)
+	notes = s.ListNotes() // while the modules run, which have tools
+	if err = errors.Join(err, s.Close()); err != nil {
 		return nil, err
 	}
-	return s.ListNotes(), nil
+	return notes, nil
 }
 
 // printCheck prints {"ok", "errors", "notes", …}. Its error only sets the exit status.

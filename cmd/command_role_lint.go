@@ -223,5 +223,5 @@ func setFlag(name string, set toolgroups.GroupSet) string {
 // look like other values.
 func yamlSet(set toolgroups.GroupSet) string {
 	text, _ := json.Marshal(set) // lists of strings always marshal
-	return jsonText(escapeTerminal(text))
+	return jsonText(textutil.EscapeUnprintable(text))
 }

@@ -80,7 +80,7 @@ type escapingWriter struct{ out io.Writer }
 
 // Write implements io.Writer.
 func (w escapingWriter) Write(document []byte) (int, error) {
-	if _, err := w.out.Write(escapeTerminal(document)); err != nil {
+	if _, err := w.out.Write(textutil.EscapeUnprintable(document)); err != nil {
 		return 0, err
 	}
 	return len(document), nil

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/internal/textutil"
 )
@@ -56,35 +53,12 @@ func printLine(out io.Writer, v any) error {
 
 // writeDocument writes a JSON document and a line break.
 func writeDocument(out io.Writer, document []byte) error {
-	_, err := fmt.Fprintf(out, "%s\n", escapeTerminal(textutil.UnescapeHTML(document)))
+	_, err := fmt.Fprintf(out, "%s\n", textutil.EscapeUnprintable(textutil.UnescapeHTML(document)))
 	return err
 }
 
 // jsonText returns a JSON document for a field or a cell.
 func jsonText(document []byte) string { return string(textutil.UnescapeHTML(document)) }
-
-// escapeTerminal escapes the characters of a JSON document that encoding/json does not
-// escape and that control a terminal: control characters from U+007F on, and characters
-// that reorder or hide text.
-func escapeTerminal(document []byte) []byte {
-	safe := func(r rune) bool { return r == '\n' || unicode.IsPrint(r) }
-	if !strings.ContainsFunc(string(document), func(r rune) bool { return !safe(r) }) {
-		return document
-	}
-	out := make([]byte, 0, len(document)+64)
-	for _, r := range string(document) {
-		switch {
-		case safe(r):
-			out = utf8.AppendRune(out, r)
-		case r > 0xFFFF:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-	}
-	return out
-}
 
 // table is rows of cells, all of the same length.
 type table [][]string

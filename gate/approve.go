@@ -17,6 +17,7 @@ type ApprovalNeed struct {
 	Rules      approval.Rules
 	Args       string // approval.DigestJSON of the arguments
 	Definition string // digest of the definition of the tool
+	Sender     string // digest of what the tool gets of its caller besides the arguments; "" for nothing
 }
 
 // ApprovalVerdict is what an ApprovalLookup knows about a call. The zero ApprovalVerdict is that
@@ -45,7 +46,7 @@ func (g *Gate) approve(_ context.Context, a *Admission) error {
 	if a.Request.Started {
 		return interrupted(a.Request.Name)
 	}
-	a.need = &ApprovalNeed{Rules: rules, Args: approval.DigestJSON(a.Request.Args), Definition: definitionDigest(a.handle.Definition)}
+	a.need = &ApprovalNeed{Rules: rules, Args: approval.DigestJSON(a.Request.Args), Definition: definitionDigest(a.handle.Definition), Sender: a.senderDigest()}
 	a.waiting = true
 	if g.config.Approvals == nil {
 		return errcode.New(errcode.ApprovalRequired, "%s needs an approval, and this program has no approvers", a.Request.Name)
@@ -59,6 +60,28 @@ func (g *Gate) approve(_ context.Context, a *Admission) error {
 func definitionDigest(d tool.Definition) string {
 	text, _ := json.Marshal(d) // valid JSON and texts always marshal
 	return approval.DigestJSON(bytes.Join([][]byte{text, d.Shown}, []byte{'\n'}))
+}
+
+// momentary are the claims that differ between tokens of the same user.
+var momentary = []string{"exp", "iat", "nbf", "jti", "auth_time", "nonce", "at_hash", "c_hash", "sid"}
+
+// senderDigest returns a hash of the secure arguments, and of the verified claims that say who has
+// sent the call. It returns "" if the tool gets neither.
+func (a *Admission) senderDigest() string {
+	if len(a.secure) == 0 && len(a.claims) == 0 {
+		return ""
+	}
+	users := map[string]map[string]json.RawMessage{}
+	for service, claims := range a.claims {
+		var user map[string]json.RawMessage
+		_ = json.Unmarshal(claims, &user) // claims are a JSON object
+		for _, name := range momentary {
+			delete(user, name)
+		}
+		users[service] = user
+	}
+	text, _ := json.Marshal([]any{string(a.secure), users}) // texts and valid JSON always marshal
+	return approval.DigestJSON(text)
 }
 
 // Waiting reports whether the call passed all other steps and waits for people. It is not
@@ -81,5 +104,5 @@ func (a *Admission) Approval() string { return a.approval }
 // CheckCall takes a request through the steps without recording or running it, as if it were
 // approved. It returns the error of the denial, nil if the call would run.
 func (g *Gate) CheckCall(ctx context.Context, p identity.Principal, r CallRequest) error {
-	return g.admit(ctx, p, r).Err
+	return g.take(ctx, p, r, steps[:len(steps)-1]).Err // approve is the last
 }

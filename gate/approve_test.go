@@ -117,3 +117,37 @@ func TestApprove_WithoutLookup(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a caller sends besides the arguments is no part of them, and the tool acts on it: an
+// approval is for the same secure arguments and the same user of each auth service.
+func TestApprove_BindsWhatIsSentBesidesArguments(t *testing.T) {
+	needOf := func(claims string, sent tool.Credentials) string {
+		approvals, authn := &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "1"}}, newFakeAuthn()
+		authn.tokens["one"]["good"] = gate.VerifiedToken{Claims: json.RawMessage(claims)}
+		d := definition("transfer", tool.Mutating)
+		d.Auth = &tool.Auth{AnyOf: []string{"one"}, SecureArgs: true}
+		f := newFixtureWith(t, gate.Config{Approvals: approvals, Authn: authn}, &fakeTool{definition: d})
+		s := f.groups.CurrentSnapshot()
+		view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+		s.SetApprovals(view, []approval.Rule{approvalRule})
+		f.ref.PublishView(view)
+		if _, err := f.Call(tool.WithCredentials(t.Context(), sent), ann, []gate.CallRequest{request("transfer", "{}")}, &fakeRecorder{}); err != nil || len(approvals.needs) != 1 {
+			t.Fatalf("%v, %d needs", err, len(approvals.needs))
+		}
+		return approvals.needs[0].Sender
+	}
+	tokens := map[string]string{"one": "good"}
+	first := needOf(`{"sub":"ann","iat":1}`, tool.Credentials{Tokens: tokens, Secure: json.RawMessage(`{"account":1}`)})
+	if same := needOf(`{"sub":"ann","iat":2}`, tool.Credentials{Tokens: tokens, Secure: json.RawMessage(`{"account":1}`)}); same != first || first == "" {
+		t.Errorf("the same is %q and %q", first, same)
+	}
+	for name, other := range map[string]string{
+		"secure arguments": needOf(`{"sub":"ann"}`, tool.Credentials{Tokens: tokens, Secure: json.RawMessage(`{"account":2}`)}),
+		"user":             needOf(`{"sub":"eve"}`, tool.Credentials{Tokens: tokens, Secure: json.RawMessage(`{"account":1}`)}),
+		"claims":           needOf(`{"sub":"ann","email":"eve"}`, tool.Credentials{Tokens: tokens, Secure: json.RawMessage(`{"account":1}`)}),
+	} {
+		if other == first {
+			t.Errorf("other %s have the same need", name)
+		}
+	}
+}

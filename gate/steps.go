@@ -103,6 +103,10 @@ var steps = []step{
 
 // admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
+	return g.take(ctx, p, r, steps)
+}
+
+func (g *Gate) take(ctx context.Context, p identity.Principal, r CallRequest, steps []step) *Admission {
 	a := &Admission{Request: r, Subject: &Subject{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/runtime"
 )
 
@@ -22,8 +25,18 @@ func (a *api) showApproval(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := approvalOf(found)
-	out.Args, out.Edited = args.Asked, args.Edited
+	out.Args, out.Edited, out.Text = args.Asked, args.Edited, argsText(args)
 	return out, nil
+}
+
+// argsText returns the arguments that the votes are about as a person reads them. A program in
+// between would round numbers.
+func argsText(args runtime.ApprovalArgs) string {
+	var out bytes.Buffer
+	if json.Indent(&out, args.Current(), "", "  ") != nil {
+		return ""
+	}
+	return string(textutil.EscapeUnprintable(out.Bytes()))
 }
 
 // decideApproval records a decision of the sender about one call.

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
@@ -89,5 +91,29 @@ func TestApprovals_DecidedOverAPI(t *testing.T) {
 		if code := call(); code != want {
 			t.Errorf("%q, want %q", code, want)
 		}
+	}
+}
+
+// The text of the arguments is exact, and shows what a screen hides.
+func TestApprovals_TextOfArguments(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	transfer, err := tool.New("transfer", "a tool", func(context.Context, map[string]any) (string, error) { return "", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.AddGroup(t, "bank", transfer)
+	use, none := toolgroups.SetOf("bank"), toolgroups.SetOf()
+	rule := approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "clerk", Use: &use, Grant: &none, Approval: []approval.Rule{rule}}}}); err != nil {
+		t.Fatal(err)
+	}
+	clerk, _ := f.Runtime.Org().RoleByName("clerk")
+	a, err := f.Runtime.InvokeTool(t.Context(), identity.ByCaller("clara", clerk.ID), "transfer", json.RawMessage("{\"account\":12345678901234567,\"to\":\"ann\u202eeve\"}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.LocalClient().FindApproval(t.Context(), a.Approval())
+	if want := "{\n  \"account\": 12345678901234567,\n  \"to\": \"ann\\u202eeve\"\n}"; err != nil || got.Text != want {
+		t.Errorf("%q, %v", got.Text, err)
 	}
 }

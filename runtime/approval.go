@@ -130,10 +130,10 @@ func hashTexts(texts ...string) ApprovalHash {
 }
 
 // bindApproval returns the hash of what an approval is bound to besides the arguments: the
-// definition of the tool, the rules, and the role as it is.
+// definition of the tool, the rules, the role as it is, and what the caller sent besides them.
 func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) ApprovalHash {
 	role, _ := rt.org.RoleByID(rt.roleOf(p))
-	return hashTexts(call.Name, need.Definition, need.Rules.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10))
+	return hashTexts(call.Name, need.Definition, need.Rules.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
 }
 
 // roleOf returns the role of an agent or a caller.

@@ -105,14 +105,15 @@ func (a *Approval) isFor(vote approval.Vote, now time.Time) bool {
 	return vote.Operator || a.Rules.Admits(vote, now.Sub(a.Asked))
 }
 
-// voteOf returns the vote of a principal. It reports false if the principal has none.
+// voteOf returns the vote of a principal. It reports false if the principal has none: also for a
+// caller in a network that is limited to tool groups, which do not say what it may approve.
 func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 	switch by.Kind {
 	case identity.Operator:
 		return approval.Vote{Operator: true}, true
 	case identity.Caller:
 		name, ok := rt.org.ApproverRole(by)
-		return approval.Vote{Role: name}, ok
+		return approval.Vote{Role: name}, ok && by.Within == ""
 	}
 	return approval.Vote{}, false
 }
@@ -158,19 +159,16 @@ func (a *Approval) endedAs(rt *Runtime) ApprovalStatus {
 	return a.Status
 }
 
-// isStarter reports whether a principal may be the person for whom a call is made.
+// isStarter reports whether a principal may be the person for whom a call is made. An issuer may
+// name one user as operator and in a role.
 func (a *Approval) isStarter(by identity.Principal) bool {
-	if by.Kind == identity.Operator {
-		return a.Starter == operatorStarter
-	}
-	return a.Starter == string(by.User)
+	return a.Starter == string(by.User) || by.Kind == identity.Operator && a.Starter == operatorStarter
 }
 
-// hasVoted reports whether a person has approved the call with its present arguments.
+// hasVoted reports whether a person has approved the call with its present arguments, as operator
+// or in any role.
 func (a *Approval) hasVoted(by identity.Principal) bool {
-	return slices.ContainsFunc(a.Votes, func(v ApprovalVote) bool {
-		return v.User == string(by.User) && (v.Role == "") == (by.Kind == identity.Operator)
-	})
+	return slices.ContainsFunc(a.Votes, func(v ApprovalVote) bool { return v.User == string(by.User) })
 }
 
 // mayDecide returns an error unless a principal may decide about a request.
@@ -249,6 +247,14 @@ func (rt *Runtime) ApprovalsChanged() <-chan struct{} { return rt.approvals.next
 type ApprovalArgs struct {
 	Asked  json.RawMessage // those of the call
 	Edited json.RawMessage // those that an approver has set; nil if none has
+}
+
+// Current returns the arguments that the votes are about.
+func (a ApprovalArgs) Current() json.RawMessage {
+	if a.Edited != nil {
+		return a.Edited
+	}
+	return a.Asked
 }
 
 // FindApprovalRequest returns a request that has not ended and that by may see, with its

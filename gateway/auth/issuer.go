@@ -108,7 +108,7 @@ func (t *TokenStore) ReplaceIssuers(list []Issuer) error {
 		}
 	}
 	t.issuers.Store(set)
-	t.sessions.retain(func(c credential) bool { return c.issuer == "" || set.signIn[c.issuer] != nil })
+	t.sessions.retain(t.clock.Now(), func(c credential) bool { return c.issuer == "" || set.signIn[c.issuer] != nil })
 	return nil
 }
 

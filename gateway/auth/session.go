@@ -151,14 +151,20 @@ func (s *sessionTable) remove(id string, now time.Time) {
 	}
 }
 
-// retain ends the sessions whose credential keep does not accept.
-func (s *sessionTable) retain(keep func(credential) bool) {
+// retain ends the sessions whose credential keep does not accept. A restart does not bring them
+// back.
+func (s *sessionTable) retain(now time.Time, keep func(credential) bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	before := len(s.sessions)
 	for digest, one := range s.sessions {
 		if !keep(one.credential) {
 			delete(s.sessions, digest)
 		}
+	}
+	ended := len(s.sessions) < before
+	s.mu.Unlock()
+	if ended {
+		s.save(now)
 	}
 }
 

@@ -88,6 +88,7 @@ func TestSessionStore_SurvivesRestart(t *testing.T) {
 
 	now = now.Add(10 * time.Minute)
 	second := newProcess(t, store, &now, operatorToken("ann"))
+	now = now.Add(time.Minute) // uses are saved once a minute
 	for name, tt := range map[string]struct {
 		cookie *http.Cookie
 		want   string
@@ -122,6 +123,23 @@ func TestSessionStore_KeepsSignOut(t *testing.T) {
 	}
 	if got := senderBy(t, newProcess(t, store, &now, operatorToken("ann")), cookie); got != "" {
 		t.Errorf("after signing out and a restart: user %q", got)
+	}
+}
+
+// A token that was removed ends its sessions for good, also if it is configured again.
+func TestSessionStore_KeepsRemovalOfToken(t *testing.T) {
+	store, now := &memoryStore{}, time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	first := newProcess(t, store, &now, operatorToken("ann"), operatorToken("bob"))
+	ann, bob := signIn(t, first, "rc_ann"), signIn(t, first, "rc_bob")
+	if err := first.ReplaceTokens([]auth.Token{operatorToken("bob")}); err != nil { // by a reload
+		t.Fatal(err)
+	}
+	if got := senderBy(t, newProcess(t, store, &now, operatorToken("ann"), operatorToken("bob")), ann); got != "" {
+		t.Errorf("removed by a reload, configured by a restart: user %q", got)
+	}
+	newProcess(t, store, &now, operatorToken("ann")) // without bob's
+	if got := senderBy(t, newProcess(t, store, &now, operatorToken("bob")), bob); got != "" {
+		t.Errorf("removed by a restart, configured by the next: user %q", got)
 	}
 }
 

@@ -120,7 +120,7 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 		grants[i] = storedToken{token, audience}
 	}
 	t.tokens.Store(&grants)
-	t.sessions.retain(func(c credential) bool { return c.issuer != "" || t.isStartup(c.digest) || digests[c.digest] })
+	t.sessions.retain(t.clock.Now(), func(c credential) bool { return c.issuer != "" || t.isStartup(c.digest) || digests[c.digest] })
 	return nil
 }
 

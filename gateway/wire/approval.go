@@ -25,6 +25,7 @@ type Approval struct {
 	Votes   []ApprovalVote   `json:"votes"`            // so far
 	Args    json.RawMessage  `json:"args,omitempty"`   // of the call; only of one request
 	Edited  json.RawMessage  `json:"edited,omitempty"` // that an approver has set; the votes are about these
+	Text    string           `json:"text,omitempty"`   // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
 	Digest  string           `json:"digest"`           // of the arguments that the votes are about
 	Asked   time.Time        `json:"asked"`
 	Until   time.Time        `json:"until"` // after that the call is denied

@@ -251,11 +251,12 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 }
 
 // ListNotes returns notes for the operator: one for each active model that has no API key,
-// for each source that this build cannot use, and for each tool that is not offered.
+// for each source that this build cannot use, each tool that is not offered, and each name in a rule
+// of a role that nothing has.
 func (a *App) ListNotes() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	return slices.Concat(a.models.Load().notes, sourceNotes(a.current), hoursNotes(a.current), toolNotes(a.current), a.itemNotes())
+	return slices.Concat(a.models.Load().notes, sourceNotes(a.current), hoursNotes(a.current), toolNotes(a.current), a.itemNotes(), a.ruleNotes())
 }
 
 // CountsTokens reports whether an active model counts tokens. Scripts and recordings

@@ -96,6 +96,21 @@ func (r *Rule) Check() error {
 			return err
 		}
 	}
+	return checkTwice(r.From.All)
+}
+
+// checkTwice returns an error if two of all quorums are of the same people: one vote would fill
+// both.
+func checkTwice(all []Quorum) error {
+	for i, s := range all {
+		if slices.ContainsFunc(all[:i], func(other Quorum) bool { return other.Role == s.Role }) {
+			name := "operators"
+			if s.Role != "" {
+				name = fmt.Sprintf("role %.80q", s.Role)
+			}
+			return fmt.Errorf("from.all names %s twice, and one person would be enough: set count in place of that", name)
+		}
+	}
 	return nil
 }
 

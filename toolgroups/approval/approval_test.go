@@ -119,6 +119,8 @@ func TestRule_Check(t *testing.T) {
 		{"many quorums", func(r *approval.Rule) { r.From.All = make([]approval.Quorum, 21) }, "more than 20"},
 		{"deadline", func(r *approval.Rule) { r.Deadline = approval.MaxDeadline + 1 }, "deadline is"},
 		{"escalation after the deadline", func(r *approval.Rule) { r.Escalate.After = time.Hour }, "escalate.after"},
+		{"a role twice", func(r *approval.Rule) { r.From.All = append(r.From.All, quorum("a", 2)) }, "\"a\" twice"},
+		{"operators twice", func(r *approval.Rule) { r.From.All = []approval.Quorum{{Operator: true}, {Operator: true}} }, "operators twice"},
 		{"count", func(r *approval.Rule) { r.From.All[0].Count = -1 }, "count is -1"},
 		{"no role", func(r *approval.Rule) { r.Escalate.To = approval.Quorum{} }, "needs a role"},
 		{"role and operator", func(r *approval.Rule) { r.From.All[0].Operator = true }, "needs a role"},

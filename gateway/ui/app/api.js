@@ -59,7 +59,7 @@ export async function get(path, query, signal) {
  * Sends a change.
  * @param {string} method
  * @param {string} path
- * @param {any} [body] sent as JSON
+ * @param {any} [body] sent as JSON; a text is JSON already
  * @param {Record<string, string>} [headers]
  * @returns {Promise<any>}
  */
@@ -116,7 +116,7 @@ async function request(method, path, body, headers, signal) {
   let response;
   try {
     response = await fetch(path, {
-      method, headers: sent, signal, body: body === undefined ? undefined : JSON.stringify(body),
+      method, headers: sent, signal, body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
       credentials: "same-origin", redirect: "error",
     });
   } catch (cause) {

@@ -98,7 +98,7 @@ function oneRequest(data, page) {
       ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", rulesOf(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
-    ${draft === undefined ? argumentForm(args) : editor(a, draft, page)}
+    ${draft === undefined ? argumentForm(args, a.text) : editor(a, draft, page)}
     <div class="buttons">
       ${draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
       <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
@@ -107,11 +107,19 @@ function oneRequest(data, page) {
     ${commandLine(command("approval", "show", a.id))}</aside>`;
 }
 
-/** The arguments by name. Values that are not texts or numbers are shown as JSON. */
-function argumentForm(/** @type {any} */ args) {
+/**
+ * The arguments by name. If a value is not shown as it was written, all of them are shown as text:
+ * a browser rounds large numbers, and does not show some characters.
+ * @param {any} args
+ * @param {string} text
+ */
+function argumentForm(args, text) {
   const entries = Object.entries(args ?? {});
+  if (JSON.stringify(args, null, 2) !== text) {
+    return json(text, Infinity);
+  }
   return entries.length === 0 ? html`<p class="quiet">No arguments.</p>`
-    : facts(entries.map(([name, value]) => [name, typeof value === "object" ? json(value) : html`<span class="text">${String(value)}</span>`]));
+    : facts(entries.map(([name, value]) => [name, typeof value === "object" ? json(value, Infinity) : html`<span class="text">${typeof value === "string" && value.trim() === value && value ? value : JSON.stringify(value)}</span>`]));
 }
 
 /** @param {any} a */
@@ -134,7 +142,7 @@ function votesOf(a, now) {
 
 /** @param {any} a @param {Page} page */
 function edit(a, page) {
-  drafts.set(a.id, JSON.stringify(a.edited ?? a.args, null, 2));
+  drafts.set(a.id, a.text);
   page.afterDraw(() => /** @type {HTMLElement | null} */ (document.querySelector("textarea[name=args]"))?.focus());
 }
 
@@ -146,7 +154,7 @@ function editor(a, draft, page) {
 
 /** @param {any} a @param {string} draft */
 function changes(a, draft) {
-  const lines = lineDiff(JSON.stringify(a.args, null, 2), JSON.stringify(parsed(draft), null, 2)).filter((l) => l.kind !== "same");
+  const lines = lineDiff(a.text, draft).filter((l) => l.kind !== "same");
   return lines.length === 0 ? quiet("Nothing is changed yet.")
     : html`<p class="quiet">The schema and the rules of the role are checked again. The agent is told of the change.</p><pre class="json" tabindex="0">${lines.map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : "- "}${l.text}\n</span>`)}</pre>`;
 }
@@ -175,10 +183,10 @@ async function decide(action, data, page) {
   const done = await ask({
     title: action === "approve" ? `Approve the call of ${a.tool}` : `Deny the call of ${a.tool}`, confirm: action === "approve" ? "Approve" : "Deny", danger: action === "deny",
     body: html`${action === "approve" ? html`${args ? html`<p>${mark("wait", "With the arguments that you have edited.")}</p>` : nothing}<p>It runs once, with these arguments.</p>` : reasonField()}${overrideField(action, page)}`,
-    command: ({ reason, override }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", JSON.stringify(args)] : []), ...(override ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
-    run: ({ reason, override }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), {
-      action, digest: a.digest, reason: reason || undefined, override: override === "on" || undefined, args: action === "approve" ? args : undefined,
-    }),
+    command: ({ reason, override }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", /** @type {string} */ (draft)] : []), ...(override ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
+    run: ({ reason, override }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), withArgs({
+      action, digest: a.digest, reason: reason || undefined, override: override === "on" || undefined,
+    }, action === "approve" ? draft : undefined)),
   });
   if (done) {
     drafts.delete(a.id);
@@ -186,6 +194,16 @@ async function decide(action, data, page) {
     goTo("approvals");
     page.reload();
   }
+}
+
+/**
+ * Returns the body of a decision with arguments as they were written: numbers are not rounded.
+ * @param {any} body
+ * @param {string | undefined} args
+ */
+function withArgs(body, args) {
+  const text = JSON.stringify(body);
+  return args === undefined ? text : `${text.slice(0, -1)},"args":${args}}`;
 }
 
 function reasonField() {

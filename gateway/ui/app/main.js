@@ -108,10 +108,20 @@ async function enter() {
   redraw();
 }
 
+/** The user whose data this tab has; "" for none. */
+let shownTo = "";
+
 /** Opens the event stream at the last event, and the screen of the address. */
 async function begin() {
+  const { user, roleId, operator } = /** @type {any} */ (state.session);
+  const who = JSON.stringify([user, roleId, operator]);
+  if (shownTo && shownTo !== who) { // nothing of the user before may stay
+    location.reload();
+    return;
+  }
+  shownTo = who;
   const { last } = await get("api/v1/events", { limit: 1 });
-  follow(last, { onEvents, onState, onGap: () => load() });
+  follow(last, who, { onEvents, onState, onGap: () => load() });
   renew();
   countApprovals();
   arrive(true);
@@ -125,6 +135,17 @@ async function countApprovals() {
   redraw();
 }
 
+/** @type {number | undefined} */
+let countTimer;
+
+/** Counts the calls that wait again, at most once a second: an agent may make many at once. */
+function countSoon() {
+  countTimer ??= setTimeout(() => {
+    countTimer = undefined;
+    countApprovals();
+  }, 1000);
+}
+
 function setTitle() {
   document.title = `${state.waiting ? `(${state.waiting}) ` : ""}${state.screen?.title ?? "Not found"} · rolecall`;
 }
@@ -132,7 +153,7 @@ function setTitle() {
 /** @param {OrgEvent[]} events */
 function onEvents(events) {
   if (events.some((e) => e.type.startsWith("approval_"))) {
-    countApprovals();
+    countSoon();
   }
   const { screen, data } = state;
   if (state.loading) {

@@ -1,17 +1,20 @@
 // A worker that all tabs share. It holds the only event stream, because a browser opens six
 // connections to a server at most. It keeps the last events for tabs that open later.
 
-/** @typedef {{type: "begin", after: number} | {type: "end"} | {type: "renew"}} TabRequest */
+/** @typedef {{type: "begin", after: number, user: string} | {type: "end"} | {type: "renew"}} TabRequest */
 
 const kept = 2000; // events for tabs that open later
+const keptText = 16 << 20; // characters of them
 const flushAfter = 40; // milliseconds in which events are collected before they are sent
 
 /** @type {Set<MessagePort>} */
 const ports = new Set();
 /** @type {any[]} */
 let recent = [];
+let recentText = 0; // characters of recent
 /** @type {any[]} */
 let pending = [];
+let user = ""; // whose events recent has
 /** @type {EventSource | null} */
 let source = null;
 let last = 0; // sequence number of the last event
@@ -36,7 +39,7 @@ function open() {
       broadcast({ type: "live" });
     }
   };
-  source.onmessage = (e) => receive(JSON.parse(e.data));
+  source.onmessage = (e) => receive(JSON.parse(e.data), e.data.length);
   source.onerror = () => retry();
 }
 
@@ -52,8 +55,8 @@ function retry() {
   wait = Math.min(2 * wait, 15_000);
 }
 
-/** @param {any} event */
-function receive(event) {
+/** @param {any} event @param {number} size */
+function receive(event, size) {
   if (event.type === "gap") { // the stream ends here and goes on after this event
     last = Math.max(last, event.seq);
     open();
@@ -64,14 +67,25 @@ function receive(event) {
   }
   last = event.seq;
   recent.push(event);
-  if (recent.length > 2 * kept) {
+  recentText += size;
+  if (recentText > keptText) {
+    forget();
+  } else if (recent.length > 2 * kept) {
     recent = recent.slice(-kept);
+    recentText /= 2;
     first = recent[0].seq - 1;
   }
   pending.push(event);
   if (pending.length === 1) {
     setTimeout(flush, flushAfter);
   }
+}
+
+/** Drops the events for tabs that open later. */
+function forget() {
+  recent = [];
+  recentText = 0;
+  first = last;
 }
 
 function flush() {
@@ -81,15 +95,19 @@ function flush() {
 }
 
 /**
- * Adds a tab that knows the events up to a number.
+ * Adds a tab that knows the events up to a number. Its user may be another one than that of the
+ * tabs before, which may not see the same.
  * @param {MessagePort} port
  * @param {number} after
+ * @param {string} of the user
  */
-function begin(port, after) {
+function begin(port, after, of) {
   ports.add(port);
-  if (source === null && !lostSince) {
-    last = first = after;
-    recent = [];
+  if (source === null && !lostSince || of !== user) {
+    user = of;
+    last = after;
+    pending = [];
+    forget();
     open();
   } else if (after < first) {
     port.postMessage({ type: "gap" });
@@ -116,7 +134,7 @@ function listen(port) {
   port.onmessage = (e) => {
     const request = /** @type {TabRequest} */ (e.data);
     if (request.type === "begin") {
-      begin(port, request.after);
+      begin(port, request.after, request.user);
     } else if (request.type === "renew") {
       open(); // another user has signed in
     } else {

@@ -22,11 +22,12 @@ const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("rolec
 let port;
 
 /**
- * Follows the events after a sequence number.
+ * Follows the events after a sequence number, as a user sees them.
  * @param {number} after
+ * @param {string} user
  * @param {StreamListener} listener
  */
-export function follow(after, listener) {
+export function follow(after, user, listener) {
   stop();
   const url = "ui/app/stream-worker.js";
   const worker = new SharedWorker(policy ? policy.createScriptURL(url) : url, { name: "rolecall-stream", type: "module" });
@@ -39,7 +40,7 @@ export function follow(after, listener) {
       case "gap": return listener.onGap();
     }
   };
-  port.postMessage({ type: "begin", after });
+  port.postMessage({ type: "begin", after, user });
 }
 
 /** Opens the stream again, after another user has signed in. */

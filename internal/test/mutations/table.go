@@ -1262,4 +1262,39 @@ var mutations = []mutation{
 		` || run.driven && agent.Parent == ""`, ``,
 		"./runtime TestDriver_MakesCallsAndEndsTheTask",
 	},
+	{
+		"an approval is used with other secure arguments", "runtime/approval.go",
+		`, need.Sender)`, `)`,
+		"./runtime TestApproval_SecureArguments",
+	},
+	{
+		"a user votes as operator and in a role", "runtime/approval_decide.go",
+		`return v.User == string(by.User)`, `return v.User == string(by.User) && (v.Role == "") == (by.Kind == identity.Operator)`,
+		"./runtime TestApproval_OperatorAndCallerOfOneName",
+	},
+	{
+		"a user approves its own call as operator", "runtime/approval_decide.go",
+		`a.Starter == string(by.User) || by.Kind`, `by.Kind != identity.Operator && a.Starter == string(by.User) || by.Kind`,
+		"./runtime TestApproval_OperatorAndCallerOfOneName",
+	},
+	{
+		"people who edit arguments are asked for an approval", "gate/approve.go",
+		`steps[:len(steps)-1]`, `steps`,
+		"./runtime TestApproval_EditedForCaller",
+	},
+	{
+		"an approver votes in a network with a limit", "runtime/approval_decide.go",
+		`, ok && by.Within == ""`, `, ok`,
+		"./runtime TestApproval_LimitedNetwork",
+	},
+	{
+		"one person fills two places of a rule", "toolgroups/approval/approval.go",
+		`return other.Role == s.Role`, `return false`,
+		"./toolgroups/approval TestRule_Check",
+	},
+	{
+		"sessions of a removed token come back", "gateway/auth/session.go",
+		`ended := len(s.sessions) < before`, `ended := false && len(s.sessions) < before`,
+		"./gateway/auth TestSessionStore_KeepsRemovalOfToken",
+	},
 }

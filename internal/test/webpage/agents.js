@@ -44,8 +44,8 @@ role("clerk", function* () {
   return "";
 });
 
-role("payer", function* () {
-  const { error } = yield call("write_file", { path: "payment.txt", content: "100" });
+role("payer", function* (task) {
+  const { error } = yield call("write_file", { path: "payment.txt", content: task.payload.data.amount });
   if (error) return "not paid: " + error;
   const { content } = yield call("read_file", { path: "payment.txt" });
   return "paid " + content;

@@ -1,0 +1,78 @@
+package webpage_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// What a person approves is shown as it will run: a character that turns the direction of text is
+// seen, and an edit keeps the digits of numbers.
+func TestPage_ApprovalShowsWhatRuns(t *testing.T) {
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"pay 1\u202e001"}`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("fay")
+	p.goTo("#/approvals")
+	p.waitText(`"content": "1\u202e001"`)
+	p.eval(`window.sent = []; const f = window.fetch; window.fetch = (path, o) => { o?.body && window.sent.push(o.body); return f(path, o); }; 0`)
+	p.eval("document.activeElement.blur(); 0")
+	p.press("e")
+	p.wait(`document.activeElement.matches("textarea[name=args]")`)
+	p.eval(`(() => { const f = document.activeElement; f.value = '{"path": "a.txt", "content": 12345678901234567}'; f.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`)
+	p.waitText("+ {")
+	p.eval("document.activeElement.blur(); 0")
+	p.press("y")
+	p.wait(`document.getElementById("dialog").open`)
+	p.press("\r")
+	p.wait("window.sent.length > 0")
+	if sent := fmt.Sprint(p.eval("window.sent[0]")); !strings.HasSuffix(sent, `"args":{"path": "a.txt", "content": 12345678901234567}}`) {
+		t.Errorf("sent %s", sent)
+	}
+}
+
+// The tabs of a browser share a worker with the last events. A user who signs in after another one
+// gets none of the events of that one.
+func TestPage_OtherUserInTheSameBrowser(t *testing.T) {
+	s := startServer(t)
+	browser := newBrowser(t)
+	first, second := openTab(t, browser, s), openTab(t, browser, s)
+	first.signIn("ann")
+	second.open("/#/record")
+	startTask(t, s, "deny 3")
+	second.waitText("tool_not_available")
+	first.goTo("#/organization")
+	first.eval(`window.loadedOnce = true; [...document.querySelectorAll("button")].find((b) => b.innerText === "Sign out").click(); 0`)
+	first.wait(`document.querySelector("input[name=token]") !== null`)
+	first.eval(fmt.Sprintf(`document.querySelector("input[name=token]").value = %q; document.querySelector("form button.primary").click(); 0`, tokenOf("eve")))
+	first.waitAcrossLoad(`document.body.innerText.includes("in role reader")`)
+	if first.eval("window.loadedOnce") == true {
+		t.Error("the page of the operator was not loaded again for the caller")
+	}
+	session := `fetch("ui/session").then((r) => r.json())`
+	first.eval(`(async () => {
+		const { follow } = await import(new URL("ui/app/stream.js", document.baseURI).href), s = await ` + session + `;
+		window.got = [];
+		for (let after = 1; after < 200; after++) {
+			follow(after, JSON.stringify([s.user, s.roleId, s.operator]), { onEvents: (list) => window.got.push(...list), onGap: () => {}, onState: () => {} });
+			await new Promise((done) => setTimeout(done, 5));
+		}
+	})()`)
+	if got := fmt.Sprint(first.eval(`JSON.stringify(window.got)`)); got != "[]" {
+		t.Errorf("a caller gets %s", got)
+	}
+}
+
+// waitAcrossLoad waits until an expression is true. The page may be loaded again meanwhile.
+func (p *tab) waitAcrossLoad(expression string) {
+	p.t.Helper()
+	var err error
+	for range 100 {
+		if _, err = chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience))); err == nil {
+			return
+		}
+	}
+	p.t.Fatalf("wait for %s: %v", expression, err)
+}
