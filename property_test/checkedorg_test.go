@@ -37,14 +37,14 @@ type checkedOrg struct {
 
 // moduleGroups are registered when a checkedOrg is opened.
 var moduleGroups = []groupSpec{
-	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
-	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3"}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
-	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5"}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
+	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}, Effect: tool.ReadOnly}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
+	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", Effect: tool.ReadOnly}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
+	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5", Effect: tool.ReadOnly}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
 	{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t7"}}, Refs: []string{"t1", "t3", "create_role"}},
 }
 
 // roleGroupIDs are all ids that random roles may contain.
-var roleGroupIDs = slices.Concat(groupIDs, builtinIDs(), ids{"unknown", "*"})
+var roleGroupIDs = slices.Concat(groupIDs, builtinIDs(), withReads(groupIDs), ids{"org_management:read", "unknown:read", "unknown", "*"})
 
 // newCheckedOrg opens an organization in dir with a task of the operator.
 func newCheckedOrg(dir string) (*checkedOrg, error) {
@@ -220,6 +220,7 @@ func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups
 		for _, id := range given {
 			from = append(slices.Clip(from), o.oracle.registry.Descendants(id)...)
 		}
+		from = withReads(from)
 	}
 	set := toolgroups.SetOf(someOf(t, 7, from)...)
 	list := idsOf(set)

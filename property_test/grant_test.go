@@ -44,7 +44,7 @@ func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]
 		}
 		naive := groupSpec{ID: g.ID, Owner: toolgroups.Builtin, Text: g.Description}
 		for _, t := range g.Tools {
-			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name})
+			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name, Effect: t.Definition().Effect})
 		}
 		list = append(list, naive)
 	}
