@@ -62,6 +62,9 @@ func TestReadPart_GrantClosure(t *testing.T) {
 		t.Errorf("an agent that may grant lib:read spawns one with lib: %v", err)
 	}
 	wantSet(t, f.VisibleRole(lead, whole).Use, "-")
+	clerk := f.spawn(boss, f.role(identity.ByAgent(boss), org.RoleSpec{Name: "clerk", Use: of(toolgroups.OrgManagement), Grant: of(toolgroups.OrgManagement, "lib:read")}).ID)
+	_, err := f.create(identity.ByAgent(clerk), org.RoleSpec{Name: "more", Use: of("lib")})
+	wantCode(t, err, errcode.InsufficientPermissions, "you may grant lib:read, org_management")
 }
 
 // A tool that stops to be ReadOnly leaves the read parts that roles hold, at once and after a

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -26,13 +27,14 @@ import (
 // permissions.
 type checkedOrg struct {
 	*fixture
-	groups  *checkedManager
-	oracle  *oracle
-	roles   []identity.RoleID  // in order of creation
-	agents  []identity.AgentID // in order of creation
-	tasks   []identity.TaskID
-	damaged bool // a record was damaged
-	parents int  // roles that an agent created with a group that its limits cover only through a parent
+	groups      *checkedManager
+	oracle      *oracle
+	roles       []identity.RoleID  // in order of creation
+	agents      []identity.AgentID // in order of creation
+	tasks       []identity.TaskID
+	damaged     bool // a record was damaged
+	parents     int  // roles that an agent created with a group that its limits cover only through a parent
+	beyondReads int  // roles that were rejected, and would not have been with the read parts of their groups
 }
 
 // moduleGroups are registered when a checkedOrg is opened.
@@ -218,7 +220,11 @@ func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups
 	if given, _ := o.oracle.withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
 		from = given
 		for _, id := range given {
-			from = append(slices.Clip(from), o.oracle.registry.Descendants(id)...)
+			whole, reads := grouptest.Whole(id)
+			from = append(slices.Clip(from), o.oracle.registry.Descendants(whole)...)
+			if reads && t.OneIn(3) {
+				from = append(from, whole) // more than is given
+			}
 		}
 		from = withReads(from)
 	}

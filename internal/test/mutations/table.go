@@ -80,7 +80,7 @@ var mutations = []mutation{
 		`	return b.Set.Has(id) || b.Set.Has(whole)
 `, `	return b.Set.Has(id) || b.Set.Has(whole) || b.Set.Has(id.ReadPart())
 `,
-		"./property_test TestGrant_AllowedIffCovered",
+		"./property_test TestHierarchy_GrantsDescendantsAlone",
 	},
 	{
 		"a read part covers the children of its group", "toolgroups/hierarchy.go",
