@@ -158,6 +158,8 @@ func groupAdvice(g client.LintGroup, used bool) string {
 	switch {
 	case !used:
 		return "-"
+	case g.Kept && !g.Held && isReadPart(g.ID):
+		text = "add in place of the group: only reading was needed"
 	case g.Kept && !g.Held:
 		text = "add in place of a group above it"
 	case g.Kept:
@@ -172,6 +174,12 @@ func groupAdvice(g client.LintGroup, used bool) string {
 		text += "; its fallback is dropped: " + joinNames(g.Fallbacks)
 	}
 	return text
+}
+
+// isReadPart reports whether an id is that of a read part.
+func isReadPart(id toolgroups.GroupID) bool {
+	_, reads := id.WholeGroup()
+	return reads
 }
 
 // lintAdvice says what to write in place of the groups of a role.
