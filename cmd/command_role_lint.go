@@ -152,6 +152,9 @@ func lintRows(l client.RoleLint) table {
 	return rows
 }
 
+// maxCalledNames is the most tools that the advice on a group names.
+const maxCalledNames = 4
+
 // groupAdvice says what to do with a group.
 func groupAdvice(g client.LintGroup, used bool) string {
 	var text string
@@ -169,6 +172,10 @@ func groupAdvice(g client.LintGroup, used bool) string {
 	}
 	if g.Away {
 		text += "; it is not registered"
+	}
+	whole, _ := g.ID.WholeGroup() // toolsets have no built-in tools
+	if n := len(g.Called); g.Kept && n > 0 && n < g.Tools && n <= maxCalledNames && !toolgroups.IsBuiltinID(whole) {
+		text += "; a toolset of " + strings.Join(g.Called, ", ") + " would be enough"
 	}
 	if len(g.Fallbacks) > 0 {
 		text += "; its fallback is dropped: " + joinNames(g.Fallbacks)

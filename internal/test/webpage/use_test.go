@@ -131,7 +131,7 @@ func TestPage_ReadPart(t *testing.T) {
 		ID         string   `json:"id"`
 		ToolGroups []string `json:"toolGroups"`
 	}
-	decode(t, s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"reader","toolGroups":["workspace"],"grant":[]}`), &role)
+	decode(t, s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"auditor","toolGroups":["workspace"],"grant":[]}`), &role)
 	p := openTab(t, newBrowser(t), s)
 	p.signIn("ann")
 	p.goTo("#/roles/" + role.ID)
