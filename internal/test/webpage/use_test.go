@@ -140,6 +140,10 @@ func TestPage_ReadPart(t *testing.T) {
 	p.waitText("loses")
 	p.waitText("write_file")
 	p.click("form button.primary")
+	p.wait(`document.getElementById("dialog").open`)
+	p.waitText("Nothing is gained.")
+	p.click("#dialog button[type=submit]")
+	p.wait(`!document.getElementById("dialog").open`)
 	p.waitText("Tools that it may call now")
 	decode(t, s.send(t, "ann", "GET", "/api/v1/roles/"+role.ID, ""), &role)
 	if got := fmt.Sprint(role.ToolGroups); got != "[workspace:read]" {
