@@ -67,7 +67,7 @@ func TestReadPart_GrantClosure(t *testing.T) {
 	wantCode(t, err, errcode.InsufficientPermissions, "you may grant lib:read, org_management")
 }
 
-// A tool that stops to be ReadOnly leaves the read parts that roles hold, at once and after a
+// A tool that stops being ReadOnly leaves the read parts that roles hold, at once and after a
 // restart. Roles that hold the group keep it.
 func TestReadPart_FollowsTheEffect(t *testing.T) {
 	f := newLibrary(t)

@@ -37,11 +37,8 @@ func CheckListedID(id GroupID) error {
 	return CheckID(whole)
 }
 
-// readPart returns the read part of g, which is g if it is one already.
+// readPart returns the read part of g, which must be a whole group.
 func (g *group) readPart() *group {
-	if g.onlyReads {
-		return g
-	}
 	part := *g
 	part.ID, part.onlyReads, part.prompts = g.ID.ReadPart(), true, nil
 	part.Children = make([]GroupID, len(g.Children))

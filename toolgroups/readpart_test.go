@@ -219,6 +219,11 @@ func TestCheckListedID(t *testing.T) {
 			t.Errorf("a group may have the id %q", id)
 		}
 	}
+	for held, want := range map[toolgroups.GroupID]toolgroups.GroupID{"docs": "docs", "docs:read": "docs:read", "other": ""} {
+		if got, ok := toolgroups.FirstPart("docs", func(id toolgroups.GroupID) bool { return id == held }); got != want || ok != (want != "") {
+			t.Errorf("of %s the first part of docs is %q, %t", held, got, ok)
+		}
+	}
 	if toolgroups.GroupID("docs:read").ReadPart() != "docs:read" {
 		t.Error("the read part of a read part is not itself")
 	}
