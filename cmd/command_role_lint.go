@@ -152,12 +152,17 @@ func lintRows(l client.RoleLint) table {
 	return rows
 }
 
+// maxCalledNames is the most tools that the advice on a group names.
+const maxCalledNames = 4
+
 // groupAdvice says what to do with a group.
 func groupAdvice(g client.LintGroup, used bool) string {
 	var text string
 	switch {
 	case !used:
 		return "-"
+	case g.Kept && !g.Held && isReadPart(g.ID):
+		text = "add in place of the group: only reading was needed"
 	case g.Kept && !g.Held:
 		text = "add in place of a group above it"
 	case g.Kept:
@@ -168,10 +173,20 @@ func groupAdvice(g client.LintGroup, used bool) string {
 	if g.Away {
 		text += "; it is not registered"
 	}
+	whole, _ := g.ID.WholeGroup() // toolsets have no built-in tools
+	if n := len(g.Called); g.Kept && n > 0 && n < g.Tools && n <= maxCalledNames && !toolgroups.IsBuiltinID(whole) {
+		text += "; a toolset of " + strings.Join(g.Called, ", ") + " would be enough"
+	}
 	if len(g.Fallbacks) > 0 {
 		text += "; its fallback is dropped: " + joinNames(g.Fallbacks)
 	}
 	return text
+}
+
+// isReadPart reports whether an id is that of a read part.
+func isReadPart(id toolgroups.GroupID) bool {
+	_, reads := id.WholeGroup()
+	return reads
 }
 
 // lintAdvice says what to write in place of the groups of a role.

@@ -20,7 +20,6 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // Shells complete names of the organization: those of the process that serves the data
@@ -245,7 +244,13 @@ func listTaskIDs(ctx context.Context, api *client.Client) iter.Seq2[string, erro
 }
 
 func listGroupNames(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
-	return mapped(api.ListGroups(ctx), func(g toolgroups.GroupInfo) string { return string(g.ID) })
+	return func(yield func(string, error) bool) {
+		for g, err := range api.ListGroups(ctx) {
+			if !yield(string(g.ID), err) || err != nil || !yield(string(g.ID.ReadPart()), nil) {
+				return
+			}
+		}
+	}
 }
 
 func listToolNames(ctx context.Context, api *client.Client) iter.Seq2[string, error] {

@@ -42,7 +42,7 @@ func lintSet(s runtime.SetLint, used bool) wire.LintSet {
 	}
 	for _, g := range s.Groups {
 		out.Groups = append(out.Groups, wire.LintGroup{
-			ID: g.ID, Held: g.Held, Kept: g.Kept && used, Away: g.Away, HasHours: g.HasHours, Tools: g.Tools, UsedTools: g.Used, Calls: g.Calls, Fallbacks: g.Fallbacks,
+			ID: g.ID, Held: g.Held, Kept: g.Kept && used, Away: g.Away, HasHours: g.HasHours, Tools: g.Tools, UsedTools: g.Used, Calls: g.Calls, Called: g.Called, Fallbacks: g.Fallbacks,
 		})
 	}
 	return out

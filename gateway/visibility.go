@@ -122,7 +122,9 @@ func (v visibility) shown(list []toolgroups.GroupID) []toolgroups.GroupID {
 func (v visibility) groups() []toolgroups.GroupInfo {
 	var list []toolgroups.GroupInfo
 	for _, g := range v.snapshot.ListGroups() {
-		if group, ok := v.group(g.ID); ok {
+		id, ok := toolgroups.FirstPart(g.ID, func(part toolgroups.GroupID) bool { _, ok := v.group(part); return ok })
+		if ok {
+			group, _ := v.group(id)
 			list = append(list, group)
 		}
 	}

@@ -62,6 +62,43 @@ func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	}
 }
 
+// A caller whose role has the read part of a group sees that part as its group, with the tools
+// that it may call. The group itself does not exist for it.
+func TestCaller_SeesReadPart(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	role := f.AddRole(t, "auditor", "workspace:read", "console:read")
+	c := f.WithCaller(t, role.ID).LocalClient()
+	groups := gatewaytest.CollectAll(t, c.ListGroups(t.Context()))
+	if len(groups) != 1 || groups[0].ID != "workspace:read" || !slices.Equal(groups[0].Tools, []string{"read_file", "list_files", "get_workspace_info"}) {
+		t.Errorf("groups %+v", groups)
+	}
+	for _, one := range gatewaytest.CollectAll(t, c.ListTools(t.Context(), "")) {
+		v, err := c.CheckAccess(t.Context(), wire.Question{Tool: one.Name})
+		if err != nil || !v.Allowed || v.Group != "workspace:read" || one.Group != "workspace:read" || one.Effect != tool.ReadOnly.String() {
+			t.Errorf("%+v: %+v, %v", one, v, err)
+		}
+	}
+	if v, err := c.CheckAccess(t.Context(), wire.Question{Tool: "write_file"}); err != nil || v.Allowed {
+		t.Errorf("write_file: %+v, %v", v, err)
+	}
+	if _, err := c.FindGroup(t.Context(), "workspace"); errcode.CodeOf(err) != errcode.GroupNotFound {
+		t.Errorf("the whole group: %v", err)
+	}
+	if info, err := f.LocalClient().FindGroup(t.Context(), "workspace:read"); err != nil || info.Count != 3 {
+		t.Errorf("to the operator: %+v, %v", info, err)
+	}
+	who, err := f.LocalClient().ListHolders(t.Context(), wire.Question{Who: "read_file"})
+	if err != nil || !slices.ContainsFunc(who.Roles, func(h wire.RoleHolder) bool { return h.ID == role.ID }) {
+		t.Errorf("who may call read_file: %+v, %v", who, err)
+	}
+	if who, err = f.LocalClient().ListHolders(t.Context(), wire.Question{Who: "write_file"}); err != nil || slices.ContainsFunc(who.Roles, func(h wire.RoleHolder) bool { return h.ID == role.ID }) {
+		t.Errorf("who may call write_file: %+v, %v", who, err)
+	}
+	if shown, err := f.LocalClient().FindRole(t.Context(), role.Name); err != nil || len(shown.Dangling) > 0 || shown.Use.String() != "workspace:read,console:read" {
+		t.Errorf("the role is shown as %+v, %v", shown, err)
+	}
+}
+
 func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
 	c := f.WithCaller(t, mine.ID).LocalClient()

@@ -56,7 +56,7 @@ func checkApproval(creator grantor, spec RoleSpec) error {
 			return invalid("rule %d: %s", i+1, err)
 		}
 		for _, id := range r.Groups {
-			if err := toolgroups.CheckID(toolgroups.GroupID(id)); err != nil {
+			if err := toolgroups.CheckListedID(toolgroups.GroupID(id)); err != nil {
 				return invalid("rule %d: %s", i+1, errcode.Message(err))
 			}
 		}

@@ -506,7 +506,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	}
 	use, grant := o.resolveGrants(creator, spec)
 	for _, id := range append(use.GroupIDs(), grant.GroupIDs()...) {
-		if err := toolgroups.CheckID(id); err != nil {
+		if err := toolgroups.CheckListedID(id); err != nil {
 			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
 		}
 	}

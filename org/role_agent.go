@@ -68,7 +68,7 @@ func checkRequests(creator grantor, spec RoleSpec) error {
 		return nil
 	}
 	for _, id := range spec.Agent.groups().GroupIDs() {
-		if err := toolgroups.CheckID(id); err != nil {
+		if err := toolgroups.CheckListedID(id); err != nil {
 			return errcode.New(errcode.InvalidRole, "role %q: agent.defaultGroups: %s", spec.Name, errcode.Message(err)).With("field", "agent")
 		}
 	}
@@ -186,8 +186,9 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 // groupsWith returns the groups of a set that have one of these tools, sorted.
 func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.BoundSet, tools []string) (ids []toolgroups.GroupID) {
 	for _, id := range snapshot.GroupIDs() {
-		if snapshot.CoversGroup(set, id) && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, id) }) {
-			ids = append(ids, id)
+		part, ok := toolgroups.FirstPart(id, func(part toolgroups.GroupID) bool { return snapshot.CoversGroup(set, part) })
+		if ok && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, part) }) {
+			ids = append(ids, part)
 		}
 	}
 	slices.Sort(ids)

@@ -199,7 +199,8 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 	}
 	for _, b := range append(limits, use) {
 		for _, id := range b.Set.GroupIDs() {
-			add(x.byGroup, id, s)
+			whole, _ := id.WholeGroup() // changes are reported by the ids of groups
+			add(x.byGroup, whole, s)
 		}
 	}
 	for at := s; at != nil; at = at.parent {

@@ -79,14 +79,16 @@ func (o *Org) suggestGroup(id toolgroups.GroupID, known []string) string {
 }
 
 // groupsOf returns the ids of the registered groups that are within all limits of g, in
-// the order of their registration.
+// the order of their registration. Of a group whose read part alone is, it returns that.
 func (o *Org) groupsOf(g grantor) []string {
 	registry := o.registry()
 	var list []string
 	for _, id := range registry.GroupIDs() {
-		within := func(limit constraint) bool { return registry.ReachesGroup(limit.BoundSet, id) }
-		if !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !within(limit) }) {
-			list = append(list, string(id))
+		part, ok := toolgroups.FirstPart(id, func(part toolgroups.GroupID) bool {
+			return !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !registry.ReachesGroup(limit.BoundSet, part) })
+		})
+		if ok {
+			list = append(list, string(part))
 		}
 	}
 	return list
@@ -99,7 +101,8 @@ func (o *Org) unknownTo(g grantor, set toolgroups.GroupSet) []toolgroups.GroupID
 	known := o.groupsOf(g)
 	return slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool {
 		declared := o.registry().GroupOwner(id) == "" && o.registry().KnownOwner(id) != ""
-		return declared || slices.Contains(known, string(id))
+		whole, _ := id.WholeGroup()
+		return declared || slices.Contains(known, string(id)) || slices.Contains(known, string(whole))
 	})
 }
 

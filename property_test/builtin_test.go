@@ -50,7 +50,7 @@ func newBuiltinSpecs() (list []groupSpec) {
 	for _, g := range builtinTools {
 		spec := groupSpec{ID: g.group, Owner: toolgroups.Builtin}
 		for _, name := range g.tools {
-			spec.Tools = append(spec.Tools, toolSpec{Name: name})
+			spec.Tools = append(spec.Tools, toolSpec{Name: name, Effect: effects[len(spec.Tools)%len(effects)]})
 		}
 		list = append(list, spec)
 	}

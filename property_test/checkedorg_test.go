@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -26,25 +27,26 @@ import (
 // permissions.
 type checkedOrg struct {
 	*fixture
-	groups  *checkedManager
-	oracle  *oracle
-	roles   []identity.RoleID  // in order of creation
-	agents  []identity.AgentID // in order of creation
-	tasks   []identity.TaskID
-	damaged bool // a record was damaged
-	parents int  // roles that an agent created with a group that its limits cover only through a parent
+	groups      *checkedManager
+	oracle      *oracle
+	roles       []identity.RoleID  // in order of creation
+	agents      []identity.AgentID // in order of creation
+	tasks       []identity.TaskID
+	damaged     bool // a record was damaged
+	parents     int  // roles that an agent created with a group that its limits cover only through a parent
+	beyondReads int  // roles that were rejected, and would not have been with the read parts of their groups
 }
 
 // moduleGroups are registered when a checkedOrg is opened.
 var moduleGroups = []groupSpec{
-	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
-	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3"}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
-	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5"}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
+	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}, Effect: tool.ReadOnly}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
+	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", Effect: tool.ReadOnly}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
+	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5", Effect: tool.ReadOnly}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
 	{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t7"}}, Refs: []string{"t1", "t3", "create_role"}},
 }
 
 // roleGroupIDs are all ids that random roles may contain.
-var roleGroupIDs = slices.Concat(groupIDs, builtinIDs(), ids{"unknown", "*"})
+var roleGroupIDs = slices.Concat(groupIDs, builtinIDs(), withReads(groupIDs), ids{"org_management:read", "unknown:read", "unknown", "*"})
 
 // newCheckedOrg opens an organization in dir with a task of the operator.
 func newCheckedOrg(dir string) (*checkedOrg, error) {
@@ -218,8 +220,13 @@ func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups
 	if given, _ := o.oracle.withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
 		from = given
 		for _, id := range given {
-			from = append(slices.Clip(from), o.oracle.registry.Descendants(id)...)
+			whole, reads := grouptest.Whole(id)
+			from = append(slices.Clip(from), o.oracle.registry.Descendants(whole)...)
+			if reads && t.OneIn(3) {
+				from = append(from, whole) // more than is given
+			}
 		}
+		from = withReads(from)
 	}
 	set := toolgroups.SetOf(someOf(t, 7, from)...)
 	list := idsOf(set)

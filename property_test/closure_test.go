@@ -139,7 +139,7 @@ type effectTool struct {
 }
 
 func (t effectTool) Definition() tool.Definition {
-	return tool.Definition{Name: t.Name, Description: "acts", Input: json.RawMessage(`{"type":"object"}`), State: t.Moves, States: t.States}
+	return tool.Definition{Name: t.Name, Description: "acts", Input: json.RawMessage(`{"type":"object"}`), Effect: t.Effect, State: t.Moves, States: t.States}
 }
 
 func (t effectTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -152,13 +152,13 @@ func (t effectTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 // The groups with effects, and ids that attackers try. Some ids differ only in
 // letter case; some owners try to register the ids of others.
 var (
-	targetIDs    = ids{"alpha", "Alpha", "beta", "gamma", "lab/one", "lab/two", "kit"}
+	targetIDs    = ids{"alpha", "Alpha", "beta", "gamma", "lab/one", "lab/two", "kit", "alpha:read", "Alpha:read", "beta:read", "lab/one:read", "kit:read"}
 	targetTools  = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}
-	malformedIDs = ids{"*", "unknown", "ALPHA", "alpha ", " alpha", "alpha/*", "lab/*", "lab", "", "alph\u0430", "org_management", "Org_Management", "artifact", "root", "alpha,beta", "[\"*\"]"}
+	malformedIDs = ids{"*", "unknown", "ALPHA", "alpha ", " alpha", "alpha/*", "lab/*", "lab", "", "alph\u0430", "alpha:write", "alpha:read:read", "*:read", ":read", "lab:read", "org_management:read", "org_management", "Org_Management", "artifact", "root", "alpha,beta", "[\"*\"]"}
 	targetGroups = []groupSpec{
-		{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{toolgroups.Undefined}}}},
+		{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{toolgroups.Undefined}, Effect: tool.ReadOnly}}},
 		{ID: "Alpha", Owner: "module:b", Tools: []toolSpec{{Name: "t2"}}},
-		{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", States: []string{toolgroups.Undefined, "final"}}}},
+		{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", States: []string{toolgroups.Undefined, "final"}, Effect: tool.ReadOnly}}},
 		{ID: "gamma", Owner: "module:a", Tools: []toolSpec{{Name: "t4", States: []string{"draft"}}}},
 		{ID: "lab/one", Owner: "module:b", Tools: []toolSpec{{Name: "t5", States: []string{toolgroups.Undefined, "draft"}}}},
 		{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t6"}}},
@@ -223,7 +223,7 @@ func (s *attackEnv) registerGroups(builtins []toolgroups.Group) error {
 	for _, g := range builtins {
 		naive := groupSpec{ID: g.ID, Owner: toolgroups.Builtin}
 		for _, t := range g.Tools {
-			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name})
+			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name, Effect: t.Definition().Effect})
 		}
 		if err := s.register(naive, g); err != nil {
 			return err
@@ -294,6 +294,9 @@ func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolO
 	may := s.rules.mayCall(p, r.Name)
 	if !may && s.rules.deniedByRootGrant(p, r.Name) {
 		s.outcomes[deniedByRootGrant]++
+	}
+	if !may && s.rules.deniedByReadPart(p, r.Name) {
+		s.outcomes[deniedByReadPart]++
 	}
 	if !may && s.rules.deniedBySuspension(p, r.Name) {
 		s.outcomes[deniedBySuspension]++
@@ -638,6 +641,9 @@ func (p *attack) chooseCall(t *proptest.Choices, who identity.AgentID) (name, ar
 	if may := slices.DeleteFunc(slices.Clone(targetTools), func(name string) bool { return !p.rules.mayCallInSomeState(p.rules.agents[who], name) }); len(may) > 0 && (p.obedientRoot || t.OneIn(2)) {
 		return proptest.PickFrom(t, may...), `{}`
 	}
+	if beyond := slices.DeleteFunc(slices.Clone(targetTools), func(name string) bool { return !p.rules.deniedByReadPart(p.rules.agents[who], name) }); len(beyond) > 0 && t.OneIn(2) {
+		return proptest.PickFrom(t, beyond...), `{}`
+	}
 	return proptest.PickFrom(t, append(slices.Clone(targetTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")...), `{}`
 }
 
@@ -853,6 +859,7 @@ const (
 	deniedByState     = "denied by the caller's workflow state alone"
 
 	deniedBySuspension = "denied by a suspension alone"
+	deniedByReadPart   = "denied by a read part alone"
 )
 
 // changeRootGrant changes what root may grant, as the operator. The sets mostly keep
@@ -948,6 +955,10 @@ func (p *attack) changeGroup(t *proptest.Choices) error {
 		g.Owner = proptest.PickFrom(t, owners...)
 		g.Tools = []toolSpec{{Name: proptest.PickFrom(t, targetTools...)}}
 	}
+	if t.OneIn(3) && len(g.Tools) > 0 { // its owner says something else about its effect
+		g.Tools = slices.Clone(g.Tools)
+		g.Tools[0].Effect = proptest.PickFrom(t, effects...)
+	}
 	if t.OneIn(3) {
 		return p.unregister(g.Owner, g.ID)
 	}
@@ -986,7 +997,7 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 // changes meanwhile. After every call, the effects of tools and all records and
 // messages are checked against the invariants.
 func TestClosure(t *testing.T) {
-	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant, deniedBySuspension, taskCancelled, taskFailed)
+	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant, deniedBySuspension, deniedByReadPart, taskCancelled, taskFailed)
 }
 
 // A task never has more permissions than its caller. A caller with a weak role

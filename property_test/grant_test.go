@@ -44,7 +44,7 @@ func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]
 		}
 		naive := groupSpec{ID: g.ID, Owner: toolgroups.Builtin, Text: g.Description}
 		for _, t := range g.Tools {
-			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name})
+			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name, Effect: t.Definition().Effect})
 		}
 		list = append(list, naive)
 	}
@@ -122,6 +122,9 @@ func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 	if !slices.Contains(o.oracle.visible(a), "create_role") {
 		want = errcode.ToolNotAvailable
 	}
+	if want == errcode.InsufficientPermissions && o.oracle.mayGrant(limits, readsOf(wantUse), readsOf(wantGrant)) {
+		o.beyondReads++
+	}
 	v, err := o.callBuiltin(a, "create_role", createRoleArgs(fmt.Sprint("new role ", len(o.roles), " ", identity.NewID()), use, grant))
 	if err != nil || v.code != want {
 		return fmt.Errorf("create_role %v grant %v within %v: %q, %v; want %q", use, grant, limits, v.code, err, want)
@@ -133,6 +136,17 @@ func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 		return o.addCreatedRole(v, a, wantUse, wantGrant)
 	}
 	return nil
+}
+
+// readsOf returns the read parts of groups, without the built-in ones.
+func readsOf(list ids) (reads ids) {
+	for _, id := range list {
+		if id != toolgroups.OrgManagement {
+			id = readPart(id)
+		}
+		reads = append(reads, id)
+	}
+	return reads
 }
 
 // coveredByParent reports whether a limit that covers a group does not list it.

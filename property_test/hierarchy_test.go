@@ -22,8 +22,11 @@ func TestHierarchy_GrantsDescendantsAlone(t *testing.T) {
 			return err
 		}
 		defer w.Close()
-		defer func() { reached["a role with a group that only a parent covers"] += w.parents }()
-		lead, err := w.hireLead(slices.Concat(ids{toolgroups.OrgManagement, "alpha"}, someOf(t, 2, groupIDs)))
+		defer func() {
+			reached["a role with a group that only a parent covers"] += w.parents
+			reached["a role with a group of which only the read part is covered"] += w.beyondReads
+		}()
+		lead, err := w.hireLead(slices.Concat(ids{toolgroups.OrgManagement, proptest.PickFrom(t, ids{"alpha", "alpha:read"}...)}, someOf(t, 2, withReads(groupIDs))))
 		for err == nil && !t.IsEmpty() {
 			switch t.Pick(6) {
 			case 0, 1, 2:
@@ -39,7 +42,7 @@ func TestHierarchy_GrantsDescendantsAlone(t *testing.T) {
 		}
 		return err
 	})
-	reached.check(t, "a role with a group that only a parent covers")
+	reached.check(t, "a role with a group that only a parent covers", "a role with a group of which only the read part is covered")
 }
 
 // hireLead returns an agent below root that may grant a list of groups.

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -25,6 +27,7 @@ type invariants struct {
 	kept   []string // names that roles of the operator or the configuration have or had
 
 	rootGrant grantSet          // what root may grant
+	wholes    bool              // read parts count as their groups
 	callers   map[string]string // workflow states by caller, identity.Principal.String
 }
 
@@ -92,14 +95,18 @@ func grantSetOf(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.
 	return g
 }
 
-// covers reports whether g contains all ids of other. Only all groups cover all
+// covers reports whether g contains all ids of other, or the groups of which they are the read
+// parts. Only all groups cover all
 // groups.
 func (g grantSet) covers(other grantSet) bool {
 	if _, all := g["*"]; all {
 		return true
 	}
 	for id := range other {
-		if _, ok := g[id]; !ok || id == "*" {
+		whole, _ := strings.CutSuffix(string(id), ":read")
+		_, same := g[id]
+		_, more := g[toolgroups.GroupID(whole)]
+		if !same && !more || id == "*" {
 			return false
 		}
 	}
@@ -108,16 +115,23 @@ func (g grantSet) covers(other grantSet) bool {
 
 // reaches reports whether a set contains a tool now. A group counts only while
 // it belongs to the owner it had when the set was written.
-func (v *invariants) reaches(g grantSet, tool string) bool {
+func (v *invariants) reaches(g grantSet, name string) bool {
 	if _, all := g["*"]; all {
-		return v.groups.GroupOfTool(tool) != nil
+		return v.groups.GroupOfTool(name) != nil
 	}
 	for id, owner := range g {
-		if s := v.groups.Find(id); s != nil && s.Owner == owner && slices.Contains(v.groups.Members(s), tool) {
+		whole, reads := strings.CutSuffix(string(id), ":read")
+		if s := v.groups.Find(toolgroups.GroupID(whole)); s != nil && s.Owner == owner && slices.Contains(v.groups.Members(s), name) && (!reads || v.wholes || v.isRead(name)) {
 			return true
 		}
 	}
 	return false
+}
+
+// isRead reports whether a tool has the effect ReadOnly now.
+func (v *invariants) isRead(name string) bool {
+	t, ok := v.groups.ToolByName(name)
+	return ok && t.Effect == tool.ReadOnly
 }
 
 // creatorGrants lists the grants of the roles that created r, recursively, and what root
@@ -311,6 +325,14 @@ func (v *invariants) deniedBySuspension(p *agentRecord, tool string) bool {
 		resumed.suspended = false
 		other.roles[id] = &resumed
 	}
+	return !v.mayCall(p, tool) && other.mayCall(p, tool)
+}
+
+// deniedByReadPart reports whether an agent may not call a tool, and might if every set had the
+// whole group in the place of a read part.
+func (v *invariants) deniedByReadPart(p *agentRecord, tool string) bool {
+	other := *v
+	other.wholes = true
 	return !v.mayCall(p, tool) && other.mayCall(p, tool)
 }
 

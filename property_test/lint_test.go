@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -146,6 +147,10 @@ func (s situations) count(l runtime.RoleLint, spawned bool) {
 		"fewer tools to grant": l.Others+l.Grants > 0 && l.Grant.KeptTools < l.Grant.HeldTools,
 		"calls of others":      l.Others > 0,
 		"agents were spawned":  spawned && l.Grants > 0,
+		"a read part is enough": slices.ContainsFunc(slices.Concat(l.Use.Groups, l.Grant.Groups), func(g runtime.GroupLint) bool {
+			_, reads := grouptest.Whole(g.ID)
+			return reads && g.Kept && !g.Held
+		}),
 	} {
 		if is {
 			s[name]++
@@ -207,5 +212,5 @@ func TestLint_LosesNothingAndWidensNothing(t *testing.T) {
 		}
 		return cmp.Or(err, w.fixture.close(!w.damaged))
 	})
-	reached.check(t, "fewer tools to use", "fewer tools to grant", "calls of others", "agents were spawned")
+	reached.check(t, "fewer tools to use", "fewer tools to grant", "calls of others", "agents were spawned", "a read part is enough")
 }

@@ -227,15 +227,16 @@ func (o *oracle) grantLimits(a *agent) []boundSet {
 	return list
 }
 
-// covers reports whether a set contains a group or one that it is a descendant of. Only the
-// owners of groups above count.
+// covers reports whether a set contains a group or one that it is a descendant of. A group covers
+// its read part, and never the other way round. Only the owners of groups above count.
 func (o *oracle) covers(b boundSet, id toolgroups.GroupID) bool {
-	if slices.Contains(b.ids, "*") || slices.Contains(b.ids, id) {
+	whole, _ := grouptest.Whole(id)
+	if slices.Contains(b.ids, "*") || slices.Contains(b.ids, id) || slices.Contains(b.ids, whole) {
 		return true
 	}
 	return slices.ContainsFunc(b.ids, func(above toolgroups.GroupID) bool {
 		owner := o.registry.OwnerOf(above)
-		return owner != "" && owner == b.owners[above] && slices.Contains(o.registry.Descendants(above), id)
+		return owner != "" && owner == b.owners[above] && o.registry.Covers(above, id)
 	})
 }
 
@@ -272,7 +273,8 @@ func (o *oracle) withDefaults(limits []boundSet, use, grant *ids) (ids, ids) {
 	return *use, *grant
 }
 
-// intersectIDs returns the groups of each set that the other covers.
+// intersectIDs returns the groups of each set that the other covers, and the read parts of those
+// of which it covers these alone.
 func (o *oracle) intersectIDs(a, b boundSet) ids {
 	switch {
 	case slices.Contains(b.ids, "*"):
@@ -282,11 +284,32 @@ func (o *oracle) intersectIDs(a, b boundSet) ids {
 	}
 	var both ids
 	for _, id := range slices.Concat(a.ids, b.ids) {
-		if o.covers(a, id) && o.covers(b, id) && !slices.Contains(both, id) {
-			both = append(both, id)
+		for _, part := range (ids{id, readPart(id)}) {
+			if o.covers(a, part) && o.covers(b, part) {
+				if !slices.Contains(both, part) {
+					both = append(both, part)
+				}
+				break
+			}
 		}
 	}
 	return both
+}
+
+// readPart returns the id of the read part of a group.
+func readPart(id toolgroups.GroupID) toolgroups.GroupID {
+	whole, _ := grouptest.Whole(id)
+	return whole + ":read"
+}
+
+// withReads returns a list with the read parts of its groups.
+func withReads(list ids) ids {
+	for _, id := range slices.Clone(list) {
+		if id != "*" {
+			list = append(slices.Clip(list), readPart(id))
+		}
+	}
+	return list
 }
 
 // activeAgents returns the agents that are not terminated, in the given order.

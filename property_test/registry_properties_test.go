@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -127,7 +128,7 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 			g, id, name := anyGroup(t), proptest.PickFrom(t, builtinIDs()...), proptest.PickFrom(t, builtinNames()...)
 			reached[string(id)]++
 			reached[name]++
-			if err := errors.Join(d.CheckReserved(g, id), empty.CheckReserved(g, id), d.CheckBuiltinName(g, name)); err != nil {
+			if err := errors.Join(d.CheckReserved(g, id), empty.CheckReserved(g, id), d.CheckBuiltinName(g, name), d.CheckReadSuffix(g)); err != nil {
 				return err
 			}
 		}
@@ -168,15 +169,18 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 		d, err := newBuiltinManager()
 		if err == nil && t.OneIn(2) { // random groups rarely have children
 			_, err = d.Register(groupSpec{ID: groupIDs[0], Owner: owners[0], Children: ids{groupIDs[1]}})
+			if err == nil {
+				_, err = d.Register(groupSpec{ID: groupIDs[1], Owner: owners[0], Tools: []toolSpec{{Name: toolNames[0], Effect: tool.ReadOnly}, {Name: toolNames[1]}}})
+			}
 		}
 		for err == nil && !t.IsEmpty() {
 			if err = d.step(t); err == nil {
-				err = d.checkDefinitions(someOf(t, 9, slices.Concat(groupIDs, builtinIDs(), ids{"unknown"})), reached)
+				err = d.checkDefinitions(someOf(t, 9, slices.Concat(groupIDs, builtinIDs(), withReads(groupIDs), ids{"workspace:read", "unknown:read", "unknown"})), reached)
 			}
 		}
 		return err
 	})
-	want := []string{"none", "few definitions", "more than ten definitions", "with a group that has children"}
+	want := []string{"none", "few definitions", "more than ten definitions", "with a group that has children", "with a smaller read part", "with a read part that has children"}
 	for _, id := range builtinIDs() {
 		want = append(want, "with "+string(id), "without "+string(id))
 	}
@@ -192,6 +196,16 @@ func (m *checkedManager) checkDefinitions(list ids, reached situations) error {
 	want := m.Naive.Definitions(list...)
 	if slices.ContainsFunc(list, func(id toolgroups.GroupID) bool { return len(m.Naive.Descendants(id)) > 0 }) {
 		reached["with a group that has children"]++
+	}
+	for _, id := range list {
+		whole, reads := grouptest.Whole(id)
+		part := len(m.Naive.Part(id))
+		if reads && part > 0 && part < len(m.Naive.Part(whole)) {
+			reached["with a smaller read part"]++
+		}
+		if reads && part > 0 && len(m.Naive.Descendants(whole)) > 0 {
+			reached["with a read part that has children"]++
+		}
 	}
 	for _, id := range builtinIDs() {
 		reached[map[bool]string{true: "with ", false: "without "}[slices.Contains(list, id)]+string(id)]++

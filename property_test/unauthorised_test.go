@@ -136,7 +136,7 @@ func anyIDs(t *proptest.Choices) toolgroups.GroupSet {
 	if t.OneIn(8) {
 		return toolgroups.AllGroups()
 	}
-	return toolgroups.SetOf(someOf(t, 8, slices.Concat(builtinIDs(), groupIDs, ids{"unknown"}))...)
+	return toolgroups.SetOf(someOf(t, 8, slices.Concat(builtinIDs(), groupIDs, withReads(groupIDs), ids{"workspace:read", "unknown"}))...)
 }
 
 // chooseCalls sets the calls of one or two answers. Half of them are of tools that

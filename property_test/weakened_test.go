@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
@@ -45,6 +46,7 @@ const (
 	ruleTasksAs                         // what the role in tasks.as may use limits a task now, not only at its start
 	ruleRetry                           // the operator alone retries a task that was cancelled
 	ruleSuspension                      // a suspended role allows nothing
+	ruleRead                            // a read part has the ReadOnly tools of its group alone
 	ruleCaller                          // a role that an agent has created exists for tasks of the same caller only
 )
 
@@ -92,9 +94,28 @@ func (o *weakenedOrg) Close() error { return nil }
 // disabled reports whether a rule is disabled.
 func (o *weakenedOrg) disabled(r ruleSet) bool { return o.off&r != 0 }
 
+// wholeGroups returns a set with whole groups in the place of read parts.
+func wholeGroups(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) (toolgroups.GroupSet, map[toolgroups.GroupID]toolgroups.GroupOwner) {
+	list, of := ids{}, map[toolgroups.GroupID]toolgroups.GroupOwner{}
+	for _, id := range idsOf(s) {
+		whole, _ := grouptest.Whole(id)
+		list, of[whole] = append(list, whole), owners[id]
+	}
+	return toolgroups.SetOf(list...), of
+}
+
+// intersect returns the groups of a set that a limit covers.
+func (o *weakenedOrg) intersect(s toolgroups.GroupSet, limit toolgroups.BoundSet) toolgroups.GroupSet {
+	snapshot := o.groups.CurrentSnapshot()
+	return snapshot.IntersectSets(snapshot.BindSet(s), limit)
+}
+
 // bound returns a set as it was written or, without ruleOwner, with the current
 // owners.
 func (o *weakenedOrg) bound(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) toolgroups.BoundSet {
+	if o.disabled(ruleRead) {
+		s, owners = wholeGroups(s, owners)
+	}
 	if o.disabled(ruleOwner) {
 		return o.groups.CurrentSnapshot().BindSet(s)
 	}
@@ -346,7 +367,7 @@ var errRejected = errcode.New(errcode.InsufficientPermissions, "rejected")
 
 // covered reports whether all limits cover a set.
 func (o *weakenedOrg) covered(limits []toolgroups.BoundSet, set toolgroups.GroupSet) bool {
-	return !slices.ContainsFunc(limits, func(b toolgroups.BoundSet) bool { return !b.Set.Covers(set) })
+	return !slices.ContainsFunc(limits, func(b toolgroups.BoundSet) bool { return len(o.groups.CurrentSnapshot().MissingFrom(b, set)) > 0 })
 }
 
 // logRecord adds a record to the commit log.
@@ -421,7 +442,7 @@ func (o *weakenedOrg) setGroups(r *org.Role, spec org.RoleSpec, limits []toolgro
 	if spec.Use == nil {
 		all := toolgroups.AllGroups()
 		for _, b := range limits {
-			all = all.Intersect(b.Set)
+			all = o.intersect(all, b)
 		}
 		spec.Use = &all
 	}
@@ -508,7 +529,7 @@ func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.
 		}
 		t.Ceiling.Owners = bound.GroupOwners
 		for _, limit := range limits {
-			t.Ceiling.Set = t.Ceiling.Set.Intersect(limit.Set)
+			t.Ceiling.Set = o.intersect(t.Ceiling.Set, limit)
 		}
 	}
 	o.tasks[id] = t
@@ -706,6 +727,7 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"task keeps what the role in tasks.as lost", ruleTasksAs, violationEffect, true},
 		{"another retries a cancelled task", ruleRetry, violationRecord, true},
 		{"agent spawns one of another caller's role", ruleCaller, violationIsolation, true},
+		{"read part has every tool of its group", ruleRead, violationEffect, false},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}
 	for _, tt := range tests {

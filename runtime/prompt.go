@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // A request is built so that providers reuse what they have cached of it: first what is the
@@ -183,8 +184,10 @@ func (rt *Runtime) grantableGroups(id identity.AgentID) string {
 	set := registry.BindSet(rt.org.GrantableGroups(id))
 	var b strings.Builder
 	for _, g := range registry.ListGroups() {
-		if registry.CoversGroup(set, g.ID) {
-			fmt.Fprintf(&b, "- %s: %s\n", g.ID, orNone(textutil.ListNames(g.Tools)))
+		part, ok := toolgroups.FirstPart(g.ID, func(part toolgroups.GroupID) bool { return registry.CoversGroup(set, part) })
+		if ok {
+			granted, _ := registry.LookupGroup(part)
+			fmt.Fprintf(&b, "- %s: %s\n", part, orNone(textutil.ListNames(granted.Tools)))
 		}
 	}
 	return b.String()

@@ -61,10 +61,11 @@ type GroupLint struct {
 	ID        toolgroups.GroupID
 	Held      bool // by itself
 	Kept      bool
-	Away      bool // it is not registered, or has another owner than when the role was written
-	Tools     int  // while all groups with hours are open
-	Used      int  // those of Tools that were called
-	Calls     int  // of its tools
+	Away      bool     // it is not registered, or has another owner than when the role was written
+	Tools     int      // while all groups with hours are open
+	Used      int      // those of Tools that were called
+	Calls     int      // of its tools
+	Called    []string // names of the tools that were called: a group of these alone would be enough
 	HasHours  bool
 	Fallbacks []toolgroups.GroupID // groups that stand in for it and that the role would lose
 }

@@ -48,6 +48,7 @@ func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.Grou
 		n := calls(h.Definition.Name) + calls(h.OtherName())
 		if g.Calls += n; n > 0 {
 			g.Used++
+			g.Called = append(g.Called, h.Definition.Name)
 		}
 	}
 	return g

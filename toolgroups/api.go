@@ -93,8 +93,18 @@ func (tx *Tx) dropTakenAPIs(edits []*groupEdit, names map[string]*ToolHandle) {
 	}
 }
 
-// group returns the group with an id, which may be of the form server/api.
+// group returns the group with an id, which may be of the form server/api, or that of a read part.
 func (s *Snapshot) group(id GroupID) (*group, bool) {
+	whole, reads := id.WholeGroup()
+	g, ok := s.wholeGroup(whole)
+	if !ok || !reads {
+		return g, ok
+	}
+	return g.readPart(), true
+}
+
+// wholeGroup returns the group with an id, which may be of the form server/api.
+func (s *Snapshot) wholeGroup(id GroupID) (*group, bool) {
 	if g, ok := s.groups.get(string(id)); ok {
 		return g, true
 	}

@@ -18,8 +18,10 @@ func (tx *Tx) DeclareGroups(owners map[GroupID]GroupOwner) {
 }
 
 // KnownOwner returns the owner of a group that is registered or declared, "" for an
-// unknown id. Every tool of a server with a declared group is known as server/api.
+// unknown id. Every tool of a server with a declared group is known as server/api. A read part has
+// the owner of its group.
 func (s *Snapshot) KnownOwner(id GroupID) GroupOwner {
+	id, _ = id.WholeGroup()
 	if owner := s.GroupOwner(id); owner != "" {
 		return owner
 	}
@@ -52,7 +54,7 @@ func (s *Snapshot) ReachesGroup(b BoundSet, id GroupID) bool {
 	if b.Only == "" {
 		return true
 	}
-	g, _ := s.groups.get(string(id))
+	g, _ := s.group(id)
 	for _, h := range s.members(g) {
 		if b.admits(h) {
 			return true

@@ -20,26 +20,41 @@ func (s *Snapshot) withDescendants(list ...*group) []*group {
 	if len(s.parents) == 0 {
 		return list
 	}
-	all, seen := make([]*group, 0, len(list)), map[*group]bool{}
+	all, seen := make([]*group, 0, len(list)), map[GroupID]bool{}
 	var add func(*group)
 	add = func(g *group) {
-		if seen[g] {
+		if seen[g.ID] {
 			return
 		}
-		seen[g], all = true, append(all, g)
+		seen[g.ID], all = true, append(all, g)
 		if g.isClosed() {
 			return
 		}
-		for _, id := range g.Children {
-			if child, ok := s.groups.get(string(id)); ok && g.isParentOf(child) {
-				add(child)
-			}
+		for _, child := range s.childrenOf(g) {
+			add(child)
 		}
 	}
 	for _, g := range list {
 		add(g)
 	}
 	return all
+}
+
+// childrenOf returns the registered children of a group, closed or not. Those of a read part are
+// the read parts of the children.
+func (s *Snapshot) childrenOf(g *group) (list []*group) {
+	for _, id := range g.Children {
+		whole, _ := id.WholeGroup()
+		child, ok := s.groups.get(string(whole))
+		if !ok || !g.isParentOf(child) {
+			continue
+		}
+		if g.onlyReads {
+			child = child.readPart()
+		}
+		list = append(list, child)
+	}
+	return list
 }
 
 // isParentOf reports whether a group that g declares as a child is one: it belongs to the
@@ -49,7 +64,8 @@ func (g *group) isParentOf(child *group) bool {
 }
 
 // ancestors returns the groups above a registered group, the nearest first. It returns nil
-// for an unknown id.
+// for an unknown id. Above a read part are its group, and the groups above that with their read
+// parts.
 func (s *Snapshot) ancestors(id GroupID) (ids []GroupID) {
 	return s.ancestorsAmong(id, func(*group) bool { return true })
 }
@@ -57,6 +73,9 @@ func (s *Snapshot) ancestors(id GroupID) (ids []GroupID) {
 // ancestorsAmong returns the groups above a registered group that are reached through groups
 // that among accepts, and are accepted.
 func (s *Snapshot) ancestorsAmong(id GroupID, among func(*group) bool) (ids []GroupID) {
+	if whole, reads := id.WholeGroup(); reads {
+		return append([]GroupID{whole}, withReadParts(s.ancestorsAmong(whole, among))...)
+	}
 	if len(s.above[id]) == 0 {
 		return nil
 	}
@@ -85,29 +104,51 @@ func (s *Snapshot) hasOneOf(b BoundSet, ids []GroupID) bool {
 // Hours of other groups then do not close the group for b. Like MissingFrom it compares ids.
 func (s *Snapshot) CoversAlways(b BoundSet, id GroupID) bool {
 	alwaysOpen := func(g *group) bool { return g.hours == nil }
-	return b.Set.Has(id) || s.hasOneOf(b, s.ancestorsAmong(id, alwaysOpen))
+	return b.lists(id) || s.hasOneOf(b, s.ancestorsAmong(id, alwaysOpen))
 }
 
-// MissingFrom returns the ids of set that are neither in b nor descendants of a group in b.
+// MissingFrom returns the ids of set that are neither in b nor descendants of a group in b. The
+// read part of a group is missing only if the group is missing, too.
 // If set is AllGroups and b is not, it returns "*". Like GroupSet.MissingFrom it compares
 // ids, and the owners only of the groups above.
 func (s *Snapshot) MissingFrom(b BoundSet, set GroupSet) []GroupID {
-	return slices.DeleteFunc(b.Set.MissingFrom(set), func(id GroupID) bool { return s.isBelow(id, b) })
+	return slices.DeleteFunc(b.Set.MissingFrom(set), func(id GroupID) bool { return s.hasID(b, id) })
 }
 
+// lists reports whether b lists a group, or that of which it is the read part. It compares ids.
+func (b BoundSet) lists(id GroupID) bool {
+	whole, _ := id.WholeGroup()
+	return b.Set.Has(id) || b.Set.Has(whole)
+}
+
+// hasID reports whether b lists a group or contains one above it. It compares ids, and the owners
+// only of the groups above.
+func (s *Snapshot) hasID(b BoundSet, id GroupID) bool { return b.lists(id) || s.isBelow(id, b) }
+
 // IntersectSets returns the ids of each set that the other contains, or that are below one
-// of its groups: first those of a, then those of b. The intersection with AllGroups is the
-// other set. It compares ids and knows no hours: what is recorded of it must not replace a set
+// of its groups: first those of a, then those of b. Of a group of which the other contains the read
+// part alone, it returns that. The intersection with AllGroups is the other set. It compares ids and knows no hours: what is recorded of it must not replace a set
 // whose groups have hours, see CoversAlways.
 func (s *Snapshot) IntersectSets(a, b BoundSet) GroupSet {
 	common := a.Set.Intersect(b.Set)
 	if a.Set.all || b.Set.all {
 		return common
 	}
-	within := func(of, other BoundSet) []GroupID {
-		return slices.DeleteFunc(of.Set.GroupIDs(), func(id GroupID) bool { return !other.Set.Has(id) && !s.isBelow(id, other) })
+	return SetOf(slices.Concat(s.idsWithin(a, b), s.idsWithin(b, a))...)
+}
+
+// idsWithin returns the ids of b that limit contains, and the read parts of those of which limit
+// contains the read part alone.
+func (s *Snapshot) idsWithin(b, limit BoundSet) (ids []GroupID) {
+	for _, id := range b.Set.ids {
+		switch {
+		case s.hasID(limit, id):
+			ids = append(ids, id)
+		case s.hasID(limit, id.ReadPart()):
+			ids = append(ids, id.ReadPart())
+		}
 	}
-	return SetOf(slices.Concat(within(a, b), within(b, a))...)
+	return ids
 }
 
 // groupsAbove returns the groups that declare a child, by its id.

@@ -68,8 +68,8 @@ func (s *Snapshot) membersWhenOpen(g *group) (list []*ToolHandle) {
 func (s *Snapshot) below(g *group) []*group {
 	list := []*group{g}
 	for i := 0; i < len(list); i++ {
-		for _, id := range list[i].Children {
-			if child, ok := s.groups.get(string(id)); ok && list[i].isParentOf(child) && !slices.Contains(list, child) {
+		for _, child := range s.childrenOf(list[i]) {
+			if !slices.ContainsFunc(list, func(have *group) bool { return have.ID == child.ID }) {
 				list = append(list, child)
 			}
 		}
@@ -89,7 +89,7 @@ type candidate struct {
 type need struct {
 	tool  *ToolHandle
 	exact bool // under the name of tool
-	timed *group
+	timed GroupID
 	id    GroupID
 }
 
@@ -107,6 +107,11 @@ func newNarrowing(s *Snapshot, b BoundSet, n Needs) *narrowing {
 	open, timed := s.reach(x.held(n.Groups)...)
 	for _, g := range slices.Concat(open, timed) {
 		x.candidates = append(x.candidates, x.candidate(g))
+	}
+	for _, g := range open {
+		if !g.onlyReads && s.differs(g) {
+			x.candidates = append(x.candidates, x.candidate(g.readPart()))
+		}
 	}
 	x.addAway(n.Groups)
 	for _, h := range n.Tools {
@@ -173,10 +178,8 @@ func (s *Snapshot) reach(list ...*group) (open, timed []*group) {
 			return
 		}
 		open = append(open, g)
-		for _, id := range g.Children {
-			if child, ok := s.groups.get(string(id)); ok && g.isParentOf(child) {
-				add(child)
-			}
+		for _, child := range s.childrenOf(g) {
+			add(child)
 		}
 	}
 	for _, g := range list {
@@ -211,7 +214,7 @@ func (x *narrowing) addTool(n need, open, timed []*group) {
 	}
 	for _, g := range timed {
 		if slices.ContainsFunc(x.snapshot.membersWhenOpen(g), n.means) {
-			x.addNeed(need{timed: g})
+			x.addNeed(need{timed: g.ID})
 		}
 	}
 }
@@ -230,8 +233,8 @@ func (n need) means(h *ToolHandle) bool { return h == n.tool || !n.exact && h.is
 // meets reports whether a candidate meets a need.
 func (x *narrowing) meets(c candidate, n need) bool {
 	switch {
-	case n.timed != nil:
-		return slices.Contains(c.timed, n.timed)
+	case n.timed != "":
+		return slices.ContainsFunc(c.timed, func(g *group) bool { return g.ID == n.timed })
 	case n.tool == nil:
 		return c.id == n.id || slices.Contains(x.snapshot.ancestors(n.id), c.id)
 	case n.exact:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -32,10 +33,12 @@ func newNarrowCase(t *testing.T, r *rand.Rand, timed int) *narrowCase {
 	tools := []string{"magpie__tvl", "magpie__own"}
 	for i := range 3 {
 		var own []string
+		g := toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprintf("s%d", i))}
 		for j := range 1 + r.IntN(3) {
 			own = append(own, fmt.Sprintf("t%d_%d", i, j))
+			g.Tools = append(g.Tools, toolWithEffect(own[j], tool.Effect(r.IntN(3))))
 		}
-		c.register(toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprintf("s%d", i)), Tools: stubs(own...)})
+		c.register(g)
 		tools = append(tools, own...)
 	}
 	for i := 5; i >= 0; i-- {
@@ -74,9 +77,13 @@ func (c *narrowCase) choose(r *rand.Rand) {
 	if r.IntN(5) > 0 {
 		var ids []toolgroups.GroupID
 		for _, id := range append(s.GroupIDs(), "magpie/tvl") {
-			if r.IntN(3) > 0 {
-				ids = append(ids, id)
+			if r.IntN(3) == 0 {
+				continue
 			}
+			if r.IntN(4) == 0 {
+				id = id.ReadPart()
+			}
+			ids = append(ids, id)
 		}
 		set = toolgroups.SetOf(ids...)
 	}
@@ -183,7 +190,8 @@ func (c *narrowCase) toolCount(set toolgroups.GroupSet) int {
 }
 
 // smallest returns the fewest tools, and the fewest groups with as many, of all sets of covered
-// groups without a problem. It tries all of them. The set of all groups has no group of one
+// groups and of read parts without a problem. It tries all of them, unless there are too many: then
+// it returns -1. The set of all groups has no group of one
 // tool of a server unless that is needed: it stands for tools under their own names.
 func (c *narrowCase) smallest() (tools, groups int) {
 	s := c.CurrentSnapshot()
@@ -193,6 +201,13 @@ func (c *narrowCase) smallest() (tools, groups int) {
 		if named && s.CoversGroup(c.held, id) {
 			ids = append(ids, id)
 		}
+		part, whole := c.toolCount(toolgroups.SetOf(id.ReadPart())), c.toolCount(toolgroups.SetOf(id))
+		if named && s.CoversGroup(c.held, id.ReadPart()) && part > 0 && (part < whole || !s.CoversGroup(c.held, id)) {
+			ids = append(ids, id.ReadPart())
+		}
+	}
+	if len(ids) > 11 {
+		return -1, 0
 	}
 	if c.held.Set.IsAll() && slices.Contains(c.needs.Groups, "nothing") {
 		ids = append(ids, "nothing")
@@ -240,20 +255,28 @@ func TestNarrowSet_LosesAndWidensNothing(t *testing.T) {
 
 // No other choice of groups has fewer tools, or as many tools and fewer groups.
 func TestNarrowSet_IsSmallest(t *testing.T) {
-	seed, narrower := rand.Uint64(), 0
-	for i := range short.Count(15, 500) {
+	seed, narrower, reads := rand.Uint64(), 0, 0
+	for i := range short.Count(30, 500) {
 		c := newNarrowCase(t, rand.New(rand.NewPCG(seed, uint64(i))), 0)
 		got := c.CurrentSnapshot().NarrowSet(c.held, c.needs)
 		tools, groups := c.smallest()
+		if tools < 0 {
+			continue
+		}
 		if got.Tools != tools || len(got.Set.GroupIDs()) != groups || !got.Exact || c.toolCount(got.Set) != tools {
 			t.Fatalf("seed %d case %d: %v with %d tools, exact %t; %d groups with %d tools would do\n%s", seed, i, got.Set, got.Tools, got.Exact, groups, tools, c)
 		}
 		if tools < c.toolCount(c.held.Set) {
 			narrower++
 		}
+		for _, id := range got.Set.GroupIDs() {
+			if _, part := id.WholeGroup(); part && !slices.Contains(c.held.Set.GroupIDs(), id) {
+				reads++
+			}
+		}
 	}
-	if narrower == 0 {
-		t.Error("no case is narrower")
+	if narrower == 0 || reads == 0 {
+		t.Errorf("%d cases are narrower, %d have a read part in place of its group", narrower, reads)
 	}
 }
 
@@ -270,6 +293,8 @@ func TestNarrowSet_Cases(t *testing.T) {
 		}
 	}
 	for _, g := range []toolgroups.Group{
+		{ID: "shelf", Tools: []tool.Tool{toolWithEffect("look", tool.ReadOnly), toolWithEffect("put", tool.Idempotent)}},
+		{ID: "book", Tools: []tool.Tool{toolWithEffect("turn", tool.ReadOnly)}},
 		{ID: "reading", Refs: []string{"read"}},
 		{ID: "office", Refs: []string{"write"}, Children: groupIDs{"reading"}, Hours: changeAt},
 		{ID: "night", Refs: []string{"write"}, Hours: changeAt, Open: true},
@@ -296,6 +321,12 @@ func TestNarrowSet_Cases(t *testing.T) {
 		want   string
 	}{
 		{"nothing is needed", bind(m, "disk", "suite"), "", nil, "-"},
+		{"a read part in place of its group", bind(m, "shelf"), "look", nil, "shelf:read"},
+		{"a read part in place of all groups", s.BindSet(toolgroups.AllGroups()), "look", nil, "shelf:read"},
+		{"a group that needs more than its read part", bind(m, "shelf"), "look put", nil, "shelf"},
+		{"a group of which all tools only read", bind(m, "book"), "turn", nil, "book"},
+		{"no group in place of its read part", bind(m, "shelf:read"), "look put", groupIDs{"shelf"}, "shelf:read"},
+		{"a group that is needed itself", bind(m, "shelf"), "look", groupIDs{"shelf"}, "shelf"},
 		{"a child in place of its parent", bind(m, "suite"), "read", nil, "reading"},
 		{"a smaller group in place of a larger one", bind(m, "disk", "suite"), "read write", nil, "writing"},
 		{"the parent, if a smaller group has less", bind(m, "disk", "reading"), "read wipe", nil, "disk"},

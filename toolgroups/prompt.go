@@ -46,7 +46,9 @@ func (v *View) ListPrompts(within GroupID) []Prompt {
 // allowedGroups returns the wanted groups that are in use and in all limits.
 func (s *Snapshot) allowedGroups(use BoundSet, limits []BoundSet, wanted func(*group) bool) (list []*group) {
 	for _, g := range s.boundGroups(use) {
-		excludes := func(limit BoundSet) bool { return !slices.Contains(s.boundGroups(limit), g) || !limit.admitsGroup(g) }
+		excludes := func(limit BoundSet) bool {
+			return !slices.ContainsFunc(s.boundGroups(limit), g.isPartOf) || !limit.admitsGroup(g)
+		}
 		if wanted(g) && !g.isClosed() && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
 			list = append(list, g)
 		}

@@ -34,6 +34,7 @@ type group struct {
 	apis      []*group // the groups server/api of its tools
 	apiNames  map[string]string
 	openAPIs  bool
+	onlyReads bool   // the group is the read part of the registered one
 	hours     Hours  // nil if the group is always open
 	open      bool   // not used without hours
 	order     uint64 // revision of the first registration of the id
@@ -197,11 +198,19 @@ func appendNew(list []*ToolHandle, seen bits, more []*ToolHandle) []*ToolHandle 
 }
 
 // ownMembers returns the tools of a group without its children: its own, then those of its
-// valid references. A closed group has none.
+// valid references. A closed group has none, a read part only those that are ReadOnly.
 func (s *Snapshot) ownMembers(g *group) []*ToolHandle {
 	if g.isClosed() {
 		return nil
 	}
+	if g.onlyReads {
+		return onlyReads(s.openMembers(g))
+	}
+	return s.openMembers(g)
+}
+
+// openMembers returns the tools of an open group without its children, whatever their effect.
+func (s *Snapshot) openMembers(g *group) []*ToolHandle {
 	if !g.isToolset() {
 		return g.tools
 	}

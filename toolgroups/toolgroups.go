@@ -48,7 +48,8 @@ import (
 )
 
 // GroupID identifies a tool group. It has 1 to 128 bytes: ASCII letters, digits, '_',
-// '.', '-', and '/' for hierarchy. CheckID checks it.
+// '.', '-', and '/' for hierarchy. CheckID checks it. In sets it may end with ":read", which
+// stands for the read part of the group; see [GroupID.ReadPart].
 type GroupID string
 
 // GroupOwner identifies who registered a group. Owners are assigned by the composition
@@ -180,6 +181,9 @@ type ToolHandle struct {
 // CheckID returns an error with the code invalid_group_def if id is not a valid group
 // id. The error names the part and the byte that are wrong.
 func CheckID(id GroupID) error {
+	if _, reads := id.WholeGroup(); reads {
+		return errcode.New(errcode.InvalidGroupDef, "group id %.140q: the ending %q is reserved for the part of a group that only reads", id, readSuffix)
+	}
 	if len(id) > 128 {
 		return errcode.New(errcode.InvalidGroupDef, "group id %.20q… has %d bytes; at most 128 are allowed", id, len(id))
 	}

@@ -65,6 +65,11 @@ func stubs(names ...string) []tool.Tool {
 	return list
 }
 
+// toolWithEffect returns a stub with an effect.
+func toolWithEffect(name string, effect tool.Effect) tool.Tool {
+	return &stub{tool.Definition{Name: name, Input: json.RawMessage(anyObject), Effect: effect}}
+}
+
 // toolInStates returns a stub that is visible in the given states.
 func toolInStates(name string, states ...string) tool.Tool {
 	if states == nil {

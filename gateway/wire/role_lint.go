@@ -55,6 +55,7 @@ type LintGroup struct {
 	Tools     int                  `json:"tools"` // while all groups with hours are open
 	UsedTools int                  `json:"usedTools"`
 	Calls     int                  `json:"calls"`               // of its tools
+	Called    []string             `json:"called,omitempty"`    // those of its tools that were called
 	Fallbacks []toolgroups.GroupID `json:"fallbacks,omitempty"` // that stand in for it and are not recommended
 }
 

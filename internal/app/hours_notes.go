@@ -65,7 +65,8 @@ func (m memberships) waysOf(groups []string) (ways []way) {
 		}
 	}
 	for _, id := range groups {
-		add(toolgroups.GroupID(id), nil, 0)
+		whole, _ := toolgroups.GroupID(id).WholeGroup()
+		add(whole, nil, 0)
 	}
 	return ways
 }

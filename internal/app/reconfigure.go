@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -378,12 +379,16 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	announces := newAnnouncePolicy(ch.cfg)
 	eachGroups(ch.cfg, func(field string, g config.Groups) {
 		for i, id := range g.IDs {
-			module, _, _ := strings.Cut(strings.TrimPrefix(id, string(mcpclient.NamedGroup(""))), "/")
+			listed, _ := toolgroups.GroupID(id).WholeGroup()
+			whole := string(listed)
+			module, _, _ := strings.Cut(strings.TrimPrefix(whole, string(mcpclient.NamedGroup(""))), "/")
 			add := func(problem, hint string) { faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, problem, hint)) }
-			hint := func() string { return cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known)) }
+			hint := func() string {
+				return cmp.Or(partHint(whole, known), a.toolHint(ch.cfg, whole), textutil.SuggestName(whole, known))
+			}
 			switch {
-			case slices.Contains(known, id), a.hasAPI(ch, id), announces.findGroup(id) != "":
-			case id == string(toolgroups.DefaultGroup): // tools may be applied later
+			case slices.Contains(known, whole), a.hasAPI(ch, whole), announces.findGroup(whole) != "":
+			case listed == toolgroups.DefaultGroup: // tools may be applied later
 			case slices.Contains(ch.faultyModules, module), faulty != nil: // the module is the fault
 			case slices.Contains(ch.failedModules, module):
 				add("tool group "+id+" is missing: module "+module+" failed to start", "")
@@ -395,6 +400,15 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 		}
 	})
 	return faults
+}
+
+// partHint returns what to write instead of an unknown part of a known group, "" if id is none.
+func partHint(id string, known []string) string {
+	group, _, found := strings.Cut(id, ":")
+	if !found || !slices.Contains(known, group) {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q? A group has no other part", toolgroups.GroupID(group).ReadPart())
 }
 
 // eachGroups calls use with each list of groups of a configuration and the field that has it.

@@ -42,7 +42,7 @@ func (a *App) rolesGaining(ch *configChange, module string) (roles []string) {
 			if spec.Server != nil && *spec.Server != "" && *spec.Server != module {
 				continue
 			}
-			if use.Has(id) && !hasGroup(now, now.Use, id, module) || grant.Has(id) && !hasGroup(now, now.Grant, id, module) {
+			if gainsPart(id, use, roleHolds(now, now.Use, module)) || gainsPart(id, grant, roleHolds(now, now.Grant, module)) {
 				roles = append(roles, spec.Name)
 				break
 			}
@@ -55,10 +55,21 @@ func (a *App) rolesGaining(ch *configChange, module string) (roles []string) {
 func (a *App) rootGains(ch *configChange, module string) bool {
 	groups, _ := a.loader.GroupsOf(module)
 	now := a.Runtime.Org().RootGrant()
+	next := toolgroups.AllGroups()
+	if ch.orgConfig.Grant != nil {
+		next = *ch.orgConfig.Grant
+	}
 	return slices.ContainsFunc(groups, func(id toolgroups.GroupID) bool {
-		has := now.Set.IsAll() || now.Set.Has(id) && now.Owners[id] == modules.OwnerOf(module)
-		return !has && (ch.orgConfig.Grant == nil || ch.orgConfig.Grant.Has(id))
+		return gainsPart(id, next, func(id toolgroups.GroupID) bool {
+			return now.Set.IsAll() || now.Set.Has(id) && now.Owners[id] == modules.OwnerOf(module)
+		})
 	})
+}
+
+// gainsPart reports whether a set lists a group that is not held, or its read part while neither
+// the part nor the group is held. holds looks at listed ids only.
+func gainsPart(id toolgroups.GroupID, next toolgroups.GroupSet, holds func(toolgroups.GroupID) bool) bool {
+	return !holds(id) && (next.Has(id) || next.Has(id.ReadPart()) && !holds(id.ReadPart()))
 }
 
 // configuredSets returns the groups that a role of a configuration may use and grant, with
@@ -81,8 +92,10 @@ func configuredSets(spec org.RoleSpec, preset *toolgroups.GroupSet) (use, grant 
 	return use, grant
 }
 
-// hasGroup reports whether a set of a role contains a module's group.
-func hasGroup(role org.Role, set toolgroups.GroupSet, id toolgroups.GroupID, module string) bool {
-	return set.Has(id) && (set.IsAll() || role.GroupOwners[id] == modules.OwnerOf(module)) &&
-		(role.Server == "" || role.Server == module)
+// roleHolds returns a function that reports whether a set of a role contains a module's group.
+func roleHolds(role org.Role, set toolgroups.GroupSet, module string) func(toolgroups.GroupID) bool {
+	return func(id toolgroups.GroupID) bool {
+		return set.Has(id) && (set.IsAll() || role.GroupOwners[id] == modules.OwnerOf(module)) &&
+			(role.Server == "" || role.Server == module)
+	}
 }

@@ -247,6 +247,41 @@ func TestReconfigure_FailedModuleKeepsOldOne(t *testing.T) {
 	}
 }
 
+// If a replacement of a module fails to start, a role does not gain the read part of the old
+// module's group. It may keep that part in place of the group.
+func TestReconfigure_FailedModuleAndReadPart(t *testing.T) {
+	for change, ok := range map[[2]string]bool{
+		{"[b]", "[a:read]"}: false, {"[a:read]", "[a]"}: false, {"[a]", "[a:read]"}: true, {"[a:read]", "[a:read]"}: true,
+	} {
+		f := newFixture(t)
+		role := func(groups string) string { return "{kind: role, name: reader, toolGroups: " + groups + "}" }
+		if err := f.ApplyConfig(t.Context(), f.read(role(change[0]), moduleA, moduleB), nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.reconfigure(t.Context(), f.read(role(change[1]), "{kind: module, name: a, type: fake, settings: {fail: true, tool: a2}}", moduleB))
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "would gain groups of the old module") {
+			t.Errorf("from %s to %s: %v, want accepted %t", change[0], change[1], err, ok)
+		}
+	}
+}
+
+// A configuration names the parts of known groups. Another part than that for reading is an error.
+func TestApplyConfig_ReadParts(t *testing.T) {
+	for groups, want := range map[string]string{
+		"[a:read, workspace:read, default:read]": "",
+		"[a:write]":                              `unknown tool group a:write (did you mean "a:read"? A group has no other part)`,
+		"[a:read:read]":                          `unknown tool group a:read:read (did you mean "a:read"?`,
+		"[nothing:read]":                         `unknown tool group nothing:read`,
+		"[worksapce:read]":                       `unknown tool group worksapce:read (did you mean "workspace"?)`,
+	} {
+		f := newFixture(t)
+		err := f.ApplyConfig(t.Context(), f.read("{kind: role, name: reader, toolGroups: "+groups+", grant: "+groups+"}", moduleA), nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", groups, err, want)
+		}
+	}
+}
+
 // A module whose tool name is taken rejects the change when the groups are registered. The
 // old module stays, and so does all the rest.
 func TestReconfigure_ConflictingModuleKeepsOldOne(t *testing.T) {

@@ -78,7 +78,7 @@ func TestRootGrant_FailedModuleGrantsNoOldTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		grant string
 		ok    bool
-	}{"gains the group": {"[a, b]", false}, "gains all groups": {"all", false}, "loses a group": {"[]", true}, "same": {"[b]", true}} {
+	}{"gains the group": {"[a, b]", false}, "gains its read part": {"[a:read, b]", false}, "gains all groups": {"all", false}, "loses a group": {"[]", true}, "same": {"[b]", true}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			if err := f.ApplyConfig(t.Context(), f.read(rootDoc("[b]"), moduleA, moduleB), nil); err != nil {

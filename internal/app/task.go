@@ -43,7 +43,8 @@ func (a *App) checkTaskGroups(set *toolgroups.GroupSet, ch *configChange) error 
 	}
 	known := a.groupIDsAfter(ch)
 	for _, id := range set.GroupIDs() {
-		if slices.Contains(known, string(id)) || a.hasAPI(ch, string(id)) {
+		whole, _ := id.WholeGroup()
+		if slices.Contains(known, string(whole)) || a.hasAPI(ch, string(whole)) {
 			continue
 		}
 		text := fmt.Sprintf("start a task: there is no tool group %q", id)

@@ -41,6 +41,14 @@ export function setChoice(draft, kind, group, chosen) {
   draft[kind] = chosen ? [...others, group] : others;
 }
 
+/**
+ * Returns the id of the part of a group that only reads.
+ * @param {string} group
+ */
+export function readPart(group) {
+  return group + ":read";
+}
+
 /** @param {Draft} draft */
 export function isChanged(draft) {
   return Object.keys(change(draft)).length > 0;

@@ -6,7 +6,7 @@ import { ask, field } from "./dialog.js";
 import { command, count } from "./format.js";
 import { commandLine, empty, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { goTo, placeLink, setParams } from "./place.js";
-import { change, choiceOf, gainsOf, isChanged, newDraft, setChoice } from "./role-draft.js";
+import { change, choiceOf, gainsOf, isChanged, newDraft, readPart, setChoice } from "./role-draft.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -138,7 +138,7 @@ function about(data, page) {
 /** @param {any} data @param {Page} page */
 function groupFields(data, page) {
   const { draft, groups } = data;
-  const known = new Set(groups.map((/** @type {any} */ g) => g.id));
+  const known = new Set(groups.flatMap((/** @type {any} */ g) => g.tools?.length ? [g.id, readPart(g.id)] : [g.id]));
   const others = [...new Set([...draft.use, ...draft.grant])].filter((id) => id !== "*" && !known.has(id));
   const none = draft.use.length === 0 && draft.grant.length === 0;
   return html`<fieldset><legend>Tool groups</legend>
@@ -153,10 +153,17 @@ function groupFields(data, page) {
 
 /** @param {any} group @param {any} data @param {Page} page */
 function groupRow(group, data, page) {
-  const box = (/** @type {"use" | "grant"} */ kind) => html`<label class="check"><input type="checkbox" .checked=${choiceOf(data.draft, kind, group.id)}
-    @change=${(/** @type {any} */ e) => { setChoice(data.draft, kind, group.id, e.target.checked); preview(data, page); }}><span class="hidden">${kind === "use" ? "Use" : "Grant"} ${group.id}</span></label>`;
-  return html`<div class="group-choice"><div><code>${group.id}</code> <span class="quiet">${oneLine(group.description ?? "", 90)}</span></div>${box("use")}${box("grant")}
-    ${group.tools?.length ? html`<details class="tools"><summary class="small quiet">${count(group.toolCount ?? group.tools.length, "tool")}</summary>${names(group.tools, 200)}</details>` : nothing}</div>`;
+  return html`<div class="group-choice"><div><code>${group.id}</code> <span class="quiet">${oneLine(group.description ?? "", 90)}</span></div>${choiceBoxes(group.id, data, page)}
+    ${group.tools?.length ? html`<details class="tools" ?open=${choiceOf(data.draft, "use", readPart(group.id)) || choiceOf(data.draft, "grant", readPart(group.id))}>
+      <summary class="small quiet">${count(group.toolCount ?? group.tools.length, "tool")}</summary>${names(group.tools, 200)}
+      <div class="group-choice"><div><code>${readPart(group.id)}</code> <span class="quiet">those that only read</span></div>${choiceBoxes(readPart(group.id), data, page)}</div></details>` : nothing}</div>`;
+}
+
+/** @param {string} id @param {any} data @param {Page} page */
+function choiceBoxes(id, data, page) {
+  const box = (/** @type {"use" | "grant"} */ kind) => html`<label class="check"><input type="checkbox" .checked=${choiceOf(data.draft, kind, id)}
+    @change=${(/** @type {any} */ e) => { setChoice(data.draft, kind, id, e.target.checked); preview(data, page); }}><span class="hidden">${kind === "use" ? "Use" : "Grant"} ${id}</span></label>`;
+  return html`${box("use")}${box("grant")}`;
 }
 
 /** @param {any} data @param {Page} page */

@@ -94,6 +94,28 @@ func (m *CheckedManager) CheckReserved(g GroupSpec, id toolgroups.GroupID) error
 	return nil
 }
 
+// CheckReadSuffix tries to register groups with the ids of read parts, and groups with such
+// children and fallbacks.
+func (m *CheckedManager) CheckReadSuffix(g GroupSpec) error {
+	g.Children, g.Tools = nil, nil
+	before := m.CurrentSnapshot()
+	for _, id := range []toolgroups.GroupID{g.ID + ":read", g.ID + ":read/part", ":read", g.ID + ":read:read", "a:read/b"} {
+		asID, asChild, asFallback := g.Group(m.Runs), g.Group(m.Runs), g.Group(m.Runs)
+		asID.ID, asChild.Children, asFallback.Fallback = id, []toolgroups.GroupID{id}, []toolgroups.GroupID{id}
+		for _, one := range []toolgroups.Group{asID, asChild, asFallback} {
+			for _, owner := range []toolgroups.GroupOwner{g.Owner, toolgroups.Config} {
+				if _, err := RegisterGroup(m.Manager, owner, one); errcode.CodeOf(err) != errcode.InvalidGroupDef {
+					return fmt.Errorf("register the group %s with the id %s for %s: %v, want invalid_group_def", g.ID, id, owner, err)
+				}
+			}
+		}
+	}
+	if m.CurrentSnapshot() != before {
+		return fmt.Errorf("a rejected registration of a read part of %s changed the registry", g.ID)
+	}
+	return nil
+}
+
 // CheckBuiltinName tries to register a group with a tool that has the name of a
 // built-in tool.
 func (m *CheckedManager) CheckBuiltinName(g GroupSpec, name string) error {

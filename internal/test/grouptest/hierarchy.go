@@ -35,6 +35,15 @@ func (r *Registry) Descendants(id toolgroups.GroupID) (list []toolgroups.GroupID
 	return list
 }
 
+// Covers reports whether a group is within another, by the declarations of children: it is the
+// other, one of its descendants, or the read part of one of these. A read part is within the read
+// part of a group above, too; a whole group never is.
+func (r *Registry) Covers(above, id toolgroups.GroupID) bool {
+	aboveWhole, aboveReads := Whole(above)
+	whole, reads := Whole(id)
+	return (reads || !aboveReads) && (whole == aboveWhole || slices.Contains(r.Descendants(aboveWhole), whole))
+}
+
 // checkChildren returns the code of the error if the children of a group are wrong by
 // themselves.
 func (r *Registry) checkChildren(g GroupSpec) errcode.Code {

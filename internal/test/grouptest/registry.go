@@ -2,8 +2,10 @@ package grouptest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -24,8 +26,9 @@ func (r *Registry) Find(id toolgroups.GroupID) *GroupSpec {
 	return nil
 }
 
-// OwnerOf returns the owner of a group, "" if there is none.
+// OwnerOf returns the owner of a group, or of the group of a read part, "" if there is none.
 func (r *Registry) OwnerOf(id toolgroups.GroupID) toolgroups.GroupOwner {
+	id, _ = Whole(id)
 	if g := r.Find(id); g != nil {
 		return g.Owner
 	}
@@ -141,15 +144,33 @@ func (r *Registry) direct(g *GroupSpec) []string {
 func (r *Registry) Definitions(ids ...toolgroups.GroupID) []string {
 	var names []string
 	for _, id := range ids {
-		if g := r.Find(id); g != nil {
-			for _, name := range r.Members(g) {
-				if !slices.Contains(names, name) {
-					names = append(names, name)
-				}
+		for _, name := range r.Part(id) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
 	return names
+}
+
+// Part lists the tools of a group, or those of the group of a read part whose effect is ReadOnly.
+// It is nil without such a group.
+func (r *Registry) Part(id toolgroups.GroupID) []string {
+	whole, reads := Whole(id)
+	g := r.Find(whole)
+	if g == nil {
+		return nil
+	}
+	return slices.DeleteFunc(r.Members(g), func(name string) bool {
+		t, _ := r.ToolByName(name)
+		return reads && t.Effect != tool.ReadOnly
+	})
+}
+
+// Whole returns the group of the id of a read part, and true; any other id and false.
+func Whole(id toolgroups.GroupID) (toolgroups.GroupID, bool) {
+	text, reads := strings.CutSuffix(string(id), ":read")
+	return toolgroups.GroupID(text), reads
 }
 
 // IDs lists the groups in the order of their first registration.

@@ -72,14 +72,49 @@ var mutations = []mutation{
 	},
 	{
 		"a grant of any group covers every child", "toolgroups/hierarchy.go",
-		`return s.isBelow(id, b) })
-}
-
-// IntersectSets`, `return len(s.above[id]) > 0 })
-}
-
-// IntersectSets`,
+		`return b.lists(id) || s.isBelow(id, b) }`, `return b.lists(id) || len(s.above[id]) > 0 }`,
 		"./property_test TestHierarchy_GrantsDescendantsAlone",
+	},
+	{
+		"a read part covers its group", "toolgroups/hierarchy.go",
+		`	return b.Set.Has(id) || b.Set.Has(whole)
+`, `	return b.Set.Has(id) || b.Set.Has(whole) || b.Set.Has(id.ReadPart())
+`,
+		"./property_test TestHierarchy_GrantsDescendantsAlone",
+	},
+	{
+		"a read part covers the children of its group", "toolgroups/hierarchy.go",
+		`	if len(s.above[id]) == 0 {
+		return nil
+	}
+`, `	if len(s.above[id]) == 0 {
+		return nil
+	}
+	defer func() { ids = withReadParts(ids) }()
+`,
+		"./property_test TestHierarchy_GrantsDescendantsAlone",
+	},
+	{
+		"a read part has the tools that may be repeated", "toolgroups/readpart.go",
+		`return h.Definition.Effect == tool.ReadOnly }`, `return h.Definition.Effect != tool.Mutating }`,
+		"./property_test TestClosure",
+	},
+	{
+		"the read part of a group has whole children", "toolgroups/hierarchy.go",
+		`		if g.onlyReads {
+			child`, `		if g.onlyReads && len(child.refs) > 0 {
+			child`,
+		"./toolgroups TestReadPart_HasReadOnlyToolsAlone",
+	},
+	{
+		"a group is registered under the id of a read part", "toolgroups/toolgroups.go",
+		`	if _, reads := id.WholeGroup(); reads {
+`, `	if whole, reads := id.WholeGroup(); reads {
+		return CheckID(whole)
+	}
+	if _, reads := id.WholeGroup(); reads {
+`,
+		"./property_test TestProperty3ReservedIDConflict",
 	},
 	{
 		"a group of another owner becomes a child", "toolgroups/hierarchy.go",
@@ -98,7 +133,9 @@ var mutations = []mutation{
 	},
 	{
 		"a group covers its siblings and parents", "toolgroups/hierarchy.go",
-		`return !other.Set.Has(id) && !s.isBelow(id, other) })`, `return false })`,
+		`		case s.hasID(limit, id):
+`, `		case true:
+`,
 		"./toolgroups TestIntersectSets",
 	},
 	{
@@ -752,10 +789,18 @@ var mutations = []mutation{
 	},
 	{
 		"a View does not follow the groups it depends on", "org/scope.go",
-		`			add(x.byGroup, id, s)
-`, `			add(x.byGroup, id+"?", s)
+		`			add(x.byGroup, whole, s)
+`, `			add(x.byGroup, whole+"?", s)
 `,
 		"./org TestOrg_RegistryChangesApplyAtOnce",
+	},
+	{
+		"a View of a read part does not follow its group", "org/scope.go",
+		`			add(x.byGroup, whole, s)
+`, `			_ = whole
+			add(x.byGroup, id, s)
+`,
+		"./org TestReadPart_FollowsTheEffect",
 	},
 	{
 		"a View does not follow the creators of its role", "org/scope.go",
@@ -789,9 +834,8 @@ var mutations = []mutation{
 	},
 	{
 		"a suggestion names groups of others", "org/unknown_group.go",
-		`		if !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !within(limit) }) {
-`, `		_ = within
-		{
+		`return !registry.ReachesGroup(limit.BoundSet, part) })
+`, `return !registry.ReachesGroup(limit.BoundSet, part) && false })
 `,
 		"./org TestUnknownGroup_SuggestsOnlyOwnGroups",
 	},

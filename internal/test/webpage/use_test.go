@@ -124,6 +124,35 @@ func (p *tab) save(name string) {
 	p.waitText("Tools that it may call now")
 }
 
+// The editor offers the part of a group that only reads, and shows it in a role that has it.
+func TestPage_ReadPart(t *testing.T) {
+	s := startServer(t)
+	var role struct {
+		ID         string   `json:"id"`
+		ToolGroups []string `json:"toolGroups"`
+	}
+	decode(t, s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"auditor","toolGroups":["workspace"],"grant":[]}`), &role)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/" + role.ID)
+	p.check("Use workspace")
+	p.check("Use workspace:read")
+	p.waitText("loses")
+	p.waitText("write_file")
+	p.click("form button.primary")
+	p.wait(`document.getElementById("dialog").open`)
+	p.waitText("Nothing is gained.")
+	p.click("#dialog button[type=submit]")
+	p.wait(`!document.getElementById("dialog").open`)
+	p.waitText("Tools that it may call now")
+	decode(t, s.send(t, "ann", "GET", "/api/v1/roles/"+role.ID, ""), &role)
+	if got := fmt.Sprint(role.ToolGroups); got != "[workspace:read]" {
+		t.Errorf("the role uses %s", got)
+	}
+	p.wait(`document.querySelectorAll(".group-choice input:checked").length === 1`)
+	p.checkProblems("read part")
+}
+
 // A role without groups is told so before it is saved.
 func TestPage_RoleWithoutGroups(t *testing.T) {
 	s := startServer(t)

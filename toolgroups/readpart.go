@@ -1,0 +1,100 @@
+package toolgroups
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/tool"
+)
+
+// The read part of a group has those of its tools that are ReadOnly, and nothing else: no
+// prompts, and no tool whose effect is unknown. Sets name it by the id of the group with the
+// suffix ":read". No group is registered under such an id. What the read part contains follows
+// from the registered group: a tool that is registered again with another effect leaves it with
+// that change. The read part of a group with children has the read parts of the children.
+
+// readSuffix ends the id of a read part. CheckID rejects it, because an id has no ':'.
+const readSuffix = ":read"
+
+// ReadPart returns the id of the read part of a group. The read part of a read part is itself.
+func (id GroupID) ReadPart() GroupID {
+	if _, reads := id.WholeGroup(); reads {
+		return id
+	}
+	return id + readSuffix
+}
+
+// WholeGroup returns the id of the group of which id is the read part, and true. For all other
+// ids it returns id and false.
+func (id GroupID) WholeGroup() (whole GroupID, reads bool) {
+	text, reads := strings.CutSuffix(string(id), readSuffix)
+	return GroupID(text), reads
+}
+
+// CheckListedID is CheckID for the ids that sets name: those of groups, and of their read parts.
+func CheckListedID(id GroupID) error {
+	whole, _ := id.WholeGroup()
+	return CheckID(whole)
+}
+
+// readPart returns the read part of g, which must be a whole group.
+func (g *group) readPart() *group {
+	part := *g
+	part.ID, part.onlyReads, part.prompts = g.ID.ReadPart(), true, nil
+	part.Children = make([]GroupID, len(g.Children))
+	for i, id := range g.Children {
+		part.Children[i] = id.ReadPart()
+	}
+	return &part
+}
+
+// isPartOf reports whether g is other, or the read part of other.
+func (g *group) isPartOf(other *group) bool {
+	whole, _ := g.ID.WholeGroup()
+	return other.ID == g.ID || other.ID == whole
+}
+
+// differs reports whether a group has ReadOnly tools and others, so that its read part is neither
+// empty nor the whole. Groups with hours count as open.
+func (s *Snapshot) differs(g *group) bool {
+	members := s.membersWhenOpen(g)
+	reads := countReads(members)
+	return reads > 0 && reads < len(members)
+}
+
+// countReads returns the number of ReadOnly tools.
+func countReads(handles []*ToolHandle) (n int) {
+	for _, h := range handles {
+		if h.isRead() {
+			n++
+		}
+	}
+	return n
+}
+
+// isRead reports whether the tool is ReadOnly. The zero Effect is not.
+func (h *ToolHandle) isRead() bool { return h.Definition.Effect == tool.ReadOnly }
+
+// onlyReads returns the ReadOnly tools of a list, which it does not change.
+func onlyReads(handles []*ToolHandle) []*ToolHandle {
+	return slices.DeleteFunc(slices.Clone(handles), func(h *ToolHandle) bool { return !h.isRead() })
+}
+
+// withReadParts returns the ids of groups, each after that of its read part.
+func withReadParts(ids []GroupID) (list []GroupID) {
+	for _, id := range ids {
+		list = append(list, id.ReadPart(), id)
+	}
+	return list
+}
+
+// FirstPart returns the id of a group if has reports true for it, else the id of its read part if
+// has reports true for that. It reports false if has reports true for neither.
+func FirstPart(id GroupID, has func(GroupID) bool) (GroupID, bool) {
+	for _, part := range []GroupID{id, id.ReadPart()} {
+		if has(part) {
+			return part, true
+		}
+	}
+	return "", false
+}
