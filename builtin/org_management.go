@@ -276,7 +276,7 @@ type spawnArgs struct {
 	Brief   org.TaskBrief    `json:"taskBrief"`
 	Parent  identity.AgentID `json:"parentAgentId"`
 	Message json.RawMessage  `json:"initialMessage"`
-	Budget  spawnBudget      `json:"budget"`
+	Budget  *spawnBudget     `json:"budget"` // nil: it shares that of its parent
 }
 
 // spawnBudget is the budget of a new agent. A field of zero was left out.
@@ -284,6 +284,18 @@ type spawnBudget struct {
 	Tokens   int64   `json:"tokens"`
 	Requests int64   `json:"requests"`
 	Cost     float64 `json:"cost"`
+}
+
+// allowance converts a budget. A budget without an amount is rejected, since it would be none.
+func (b *spawnBudget) allowance() (org.ModelAllowance, error) {
+	if b == nil {
+		return org.ModelAllowance{}, nil
+	}
+	a, ok := org.NewAllowance(b.Tokens, b.Requests, b.Cost)
+	if !ok || a == (org.ModelAllowance{}) {
+		return org.ModelAllowance{}, errcode.New(errcode.InvalidArguments, "spawn an agent: its budget is out of range; all amounts are positive, a cost has at most 9 decimals").With("field", "budget")
+	}
+	return a, nil
 }
 
 // spawn handles spawn_agent.
@@ -334,9 +346,9 @@ func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.Ra
 		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
-	budget, ok := org.NewAllowance(in.Budget.Tokens, in.Budget.Requests, in.Budget.Cost)
-	if !ok {
-		return org.SpawnResult{}, errcode.New(errcode.InvalidArguments, "spawn an agent: its budget is out of range; all amounts are positive, a cost has at most 9 decimals").With("field", "budget")
+	budget, err := in.Budget.allowance()
+	if err != nil {
+		return org.SpawnResult{}, err
 	}
 	return h.agents.SpawnAgent(ctx, c, org.SpawnSpec{Role: in.Role, Brief: in.Brief, Budget: budget}, first)
 }

@@ -129,6 +129,18 @@ func TestBudget_SpawnRejectsAmounts(t *testing.T) {
 	}
 }
 
+// A spawn that is rejected for another reason takes nothing.
+func TestBudget_RejectedSpawnTakesNothing(t *testing.T) {
+	b := newBudgetTask(t, budgetModel, org.ModelAllowance{Tokens: 100_000})
+	role := b.role
+	b.role = "nowhere"
+	if _, err := b.spawn(t, b.root, org.ModelAllowance{Tokens: 60_000}); errcode.CodeOf(err) != errcode.RoleNotFound {
+		t.Fatal(err)
+	}
+	b.role = role
+	b.mustSpawn(t, b.root, org.ModelAllowance{Tokens: 60_000})
+}
+
 // An agent that has spent its own budget fails, and its parent reads why. The task goes on.
 func TestBudget_AgentFailsWithoutItsTask(t *testing.T) {
 	b := newBudgetTask(t, budgetModel, org.ModelAllowance{Tokens: 1 << 40})
