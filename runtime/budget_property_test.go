@@ -343,7 +343,10 @@ func (s *crashingStore) isDead() bool {
 // settle waits until no agent works, revives the task if it was killed or paused, and compares the
 // budgets with the oracle.
 func (h *budgetHistory) settle(t *testing.T) {
-	for {
+	for round := 0; ; round++ {
+		if round > 100 {
+			t.Fatal("the task is paused or killed again and again")
+		}
 		h.waitQuiet(t)
 		if h.crash.isDead() {
 			h.counts.killed++
