@@ -988,7 +988,8 @@ var mutations = []mutation{
 	{
 		"a rejected spawn keeps its budget", "runtime/organization.go",
 		`			undo()
-`, ``,
+`, `			_ = undo
+`,
 		"./runtime TestBudget_RejectedSpawnTakesNothing",
 	},
 	{
