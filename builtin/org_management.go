@@ -242,6 +242,19 @@ const (
 
 const parentInput = `{"type": "string", "x-hidden": true, "description": "The id of the caller, or left out.", "maxLength": 128}`
 
+const budgetInput = `{
+	"type": "object",
+	"x-hidden": true,
+	"description": "What it and the agents below it may use, taken from your budget; what is left returns when it has answered or ended.",
+	"properties": {
+		"tokens": {"type": "integer", "description": "Tokens, sent and generated.", "minimum": 1, "maximum": 1125899906842624},
+		"requests": {"type": "integer", "description": "Requests to models.", "minimum": 1, "maximum": 1000000},
+		"cost": {"type": "number", "description": "Cost, in the currency of the prices.", "minimum": 0.000000001, "maximum": 1000000}
+	},
+	"minProperties": 1,
+	"additionalProperties": false
+}`
+
 const spawnText = `Hire an agent that waits for its first message. Use spawn_agent_with_task, unless agents must know each other's names first.`
 
 const spawnInput = `{
@@ -249,6 +262,7 @@ const spawnInput = `{
 	"properties": {
 		"roleId": {"type": "string", "description": "Role name or id.", "minLength": 1, "maxLength": 128},
 		"taskBrief": ` + briefTextInput + `,
+		"budget": ` + budgetInput + `,
 		"parentAgentId": ` + parentInput + `
 	},
 	"required": ["roleId", "taskBrief"],
@@ -262,6 +276,26 @@ type spawnArgs struct {
 	Brief   org.TaskBrief    `json:"taskBrief"`
 	Parent  identity.AgentID `json:"parentAgentId"`
 	Message json.RawMessage  `json:"initialMessage"`
+	Budget  *spawnBudget     `json:"budget"` // nil: it shares that of its parent
+}
+
+// spawnBudget is the budget of a new agent. A field of zero was left out.
+type spawnBudget struct {
+	Tokens   int64   `json:"tokens"`
+	Requests int64   `json:"requests"`
+	Cost     float64 `json:"cost"`
+}
+
+// allowance converts a budget. A budget without an amount is rejected, since it would be none.
+func (b *spawnBudget) allowance() (org.ModelAllowance, error) {
+	if b == nil {
+		return org.ModelAllowance{}, nil
+	}
+	a, ok := org.NewAllowance(b.Tokens, b.Requests, b.Cost)
+	if !ok || a == (org.ModelAllowance{}) {
+		return org.ModelAllowance{}, errcode.New(errcode.InvalidArguments, "spawn an agent: its budget is out of range; all amounts are positive, a cost has at most 9 decimals").With("field", "budget")
+	}
+	return a, nil
 }
 
 // spawn handles spawn_agent.
@@ -276,6 +310,7 @@ const spawnTaskInput = `{
 	"properties": {
 		"roleId": {"type": "string", "description": "Role name or id.", "minLength": 1, "maxLength": 128},
 		"taskBrief": ` + briefInput + `,
+		"budget": ` + budgetInput + `,
 		"initialMessage": {
 			"type": ["string", "object"],
 			"description": "The first message: what to do.",
@@ -311,7 +346,11 @@ func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.Ra
 		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
-	return h.agents.SpawnAgent(ctx, c, org.SpawnSpec{Role: in.Role, Brief: in.Brief}, first)
+	budget, err := in.Budget.allowance()
+	if err != nil {
+		return org.SpawnResult{}, err
+	}
+	return h.agents.SpawnAgent(ctx, c, org.SpawnSpec{Role: in.Role, Brief: in.Brief, Budget: budget}, first)
 }
 
 // firstMessage returns the first message as an object: text becomes an object with

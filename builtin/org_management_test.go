@@ -63,7 +63,11 @@ func (o *recordingOrg) SpawnAgent(_ context.Context, c tool.Call, s org.SpawnSpe
 	if first != nil {
 		out.MessageID = "m1"
 	}
-	return out, errors.Join(s.Brief.Check(), o.record(c, "spawn %s %s %s", s.Role, brief, first))
+	budget := ""
+	if s.Budget != (org.ModelAllowance{}) {
+		budget = fmt.Sprintf(" budget %+v", s.Budget)
+	}
+	return out, errors.Join(s.Brief.Check(), o.record(c, "spawn %s %s %s%s", s.Role, brief, first, budget))
 }
 
 func (o *recordingOrg) TerminateAgent(_ context.Context, c tool.Call, id identity.AgentID, reason string) error {
@@ -112,6 +116,7 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 		{"terminate", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"terminate without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"spawn", "spawn_agent", `{"roleId":"r1","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
+		{"spawn with a budget", "spawn_agent", `{"roleId":"r1","budget":{"tokens":5,"requests":2,"cost":0.25},"taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + `  budget {Tokens:5 Cost:250000000 Requests:2}`, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"brief as text", "spawn_agent", `{"roleId":"r1","taskBrief":"Count."}`, `spawn r1 {"objective":"Count.","constraints":[],"inputs":"see the objective","outputs":"see the objective","completion_criteria":"see the objective"} `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"spawn with caller as parent", "spawn_agent", `{"roleId":"r1","parentAgentId":"ann","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"brief in other spellings", "spawn_agent",
@@ -237,6 +242,21 @@ func TestSpawnAgent_RejectsOtherParent(t *testing.T) {
 			if !strings.Contains(answer, part) {
 				t.Errorf("%s returns %s without %s", name, answer, part)
 			}
+		}
+	}
+	if o.requests != nil {
+		t.Errorf("request %q", o.requests)
+	}
+}
+
+// A budget that is no amount is rejected before anything is spawned. So is one without a field.
+func TestSpawnAgent_RejectsBudget(t *testing.T) {
+	o := &recordingOrg{}
+	k := orgFixture(t, o)
+	for _, budget := range []string{`{}`, `{"tokens":0}`, `{"tokens":-5}`, `{"requests":1.5}`, `{"tokens":1e300}`, `{"cost":0}`, `{"cost":-1}`, `{"cost":1e-12}`, `{"cost":1e300}`, `{"cost":"NaN"}`, `{"calls":5}`, `5`} {
+		answer := k.call(t, "spawn_agent_with_task", rawJSON(`{"roleId":"r1","budget":`+budget+`,"taskBrief":`+validBrief+`,"initialMessage":"go"}`))
+		if !strings.Contains(answer, `"error":"invalid_arguments"`) {
+			t.Errorf("budget %s: %s", budget, answer)
 		}
 	}
 	if o.requests != nil {

@@ -44,6 +44,7 @@ type runOptions struct {
 	detach    bool
 	resume    string
 	ask       bool // asks an agent of role
+	budget    client.Budget
 
 	text string
 }
@@ -87,7 +88,7 @@ func newRunCommand(c *common) *cobra.Command {
 			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "image", "attach", "result", "timeout", "detach"); err != nil {
+			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "image", "attach", "result", "timeout", "tokens", "requests", "cost", "detach"); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("result") && o.schema == "" {
@@ -107,6 +108,9 @@ func newRunCommand(c *common) *cobra.Command {
 	flags.StringArrayVar(&o.attached, "attach", nil, "pass this `file` to the first agent, as an artifact of the task; can be repeated")
 	flags.StringVar(&o.schema, "result", "", "require a result that fits the JSON schema in this `file`")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
+	flags.Int64Var(&o.budget.Tokens, "tokens", 0, "let the models of the task use at most `n` tokens")
+	flags.Int64Var(&o.budget.Requests, "requests", 0, "let the agents of the task make at most `n` requests to models")
+	flags.Float64Var(&o.budget.Cost, "cost", 0, "let the models of the task cost at most this `amount`")
 	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")
 	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`, or the last one")
 	return cmd
@@ -226,7 +230,11 @@ func (o *runOptions) spec(remote bool) (org.TaskSpec, error) {
 	if err != nil {
 		return org.TaskSpec{}, err
 	}
-	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout, Ask: o.ask}
+	budget, ok := o.budget.Allowance()
+	if !ok {
+		return org.TaskSpec{}, usageError{errors.New("--tokens, --requests and --cost are positive amounts; a cost has at most 9 decimals")}
+	}
+	spec := org.TaskSpec{Text: o.text, Budget: budget, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout, Ask: o.ask}
 	if o.schema != "" {
 		if spec.Schema, err = readSchema(o.schema); err != nil {
 			return spec, err

@@ -190,6 +190,11 @@ func taskFields(t client.Task) fields {
 			f = append(f, [2]string{"unit", "the currency of the configured prices"})
 		}
 	}
+	for _, b := range t.Budgets {
+		if b.Agent != "" || b.Warned {
+			f = append(f, [2]string{"budget", budgetText(b)})
+		}
+	}
 	if len(t.Suspended) > 0 {
 		f = append(f, [2]string{"suspended roles", joinNames(t.Suspended)})
 	}
@@ -204,6 +209,23 @@ func taskFields(t client.Task) fields {
 		f = append(f, [2]string{"error", taskErrorText(*t.Error)})
 	}
 	return f
+}
+
+// budgetText says what was used of a limit.
+func budgetText(b client.BudgetUse) string {
+	owner := "the task"
+	if b.Agent != "" {
+		owner = cmp.Or(b.Name, string(b.Agent))
+	}
+	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	text := fmt.Sprintf("%s has used %s of %s %s", owner, number(b.Used), number(b.Limit), b.Quantity)
+	if b.Reserved > 0 {
+		text += ", and " + number(b.Reserved) + " are reserved for its agents"
+	}
+	if b.Warned {
+		text += " (warned)"
+	}
+	return text
 }
 
 // taskErrorText returns the code and the message of a task's error. Some messages begin
@@ -257,8 +279,8 @@ func newTaskRetryCommand(c *common) *cobra.Command {
 		Short: "Let a paused, failed or cancelled task go on, and wait for its result",
 		Long: `Let a task that is paused, has failed or was cancelled go on where it stopped, and wait
 for its result as run does. Its agents ask their models again and read the mail that they
-have not read. Calls that have an outcome are not repeated. --tokens and --cost let the
-task use more than its budget.`,
+have not read. Calls that have an outcome are not repeated. --tokens, --cost and --requests
+let the task use more than its budget.`,
 		Example: `  rolecall task retry last
   rolecall task retry 01a1fded-ba9c --tokens 100000`,
 		Args: exactArgs(1, `one task, by id or as "last"`),
@@ -268,6 +290,7 @@ task use more than its budget.`,
 	}
 	cmd.Flags().Int64Var(&more.Tokens, "tokens", 0, "let the task use `n` more tokens")
 	cmd.Flags().Float64Var(&more.Cost, "cost", 0, "let the task cost this `amount` more")
+	cmd.Flags().Int64Var(&more.Requests, "requests", 0, "let the task make `n` more requests to models than its limit")
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the task's end")
 	return cmd
 }
@@ -277,7 +300,7 @@ task use more than its budget.`,
 func taskRetryFunc(ctx context.Context, c *common, ref string, more client.Budget, detach bool) error {
 	extra, ok := more.Allowance()
 	if !ok {
-		return usageError{errors.New("--tokens and --cost are positive amounts; a cost has at most 9 decimals")}
+		return usageError{errors.New("--tokens, --cost and --requests are positive amounts; a cost has at most 9 decimals")}
 	}
 	return withServing(ctx, c, func(api *client.Client) error {
 		return retryServed(ctx, c, api, ref, more, detach)

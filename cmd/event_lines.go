@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -67,6 +68,8 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		}
 	case journal.ModelAnswered:
 		return v.formatAnswer(who, b.Answer)
+	case journal.BudgetWarning:
+		return v.color(red, fmt.Sprintf("~ %s  %s", who, warningText(b)))
 	case journal.TaskPaused:
 		return v.color(red, fmt.Sprintf("~ the task is paused: %s: %s", b.Code, textutil.Sanitize(b.Reason)))
 	case journal.TaskRetried:
@@ -107,6 +110,18 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return fmt.Sprintf("  %s  state %s", who, textutil.Sanitize(b.To))
 	}
 	return ""
+}
+
+// warningText says which budget is nearly spent.
+func warningText(b journal.BudgetWarning) string {
+	used, limit, owner := strconv.FormatInt(b.Used, 10), strconv.FormatInt(b.Limit, 10), "the task"
+	if b.Quantity == "cost" {
+		used, limit = model.Money(b.Used).String(), model.Money(b.Limit).String()
+	}
+	if b.Owner != "" {
+		owner = "an agent"
+	}
+	return textutil.Sanitize(fmt.Sprintf("the budget of %s is nearly spent: %s of %s %s are used", owner, used, limit, b.Quantity))
 }
 
 // questionText returns a question, with the tool and the server that ask.

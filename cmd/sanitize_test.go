@@ -43,6 +43,7 @@ func sampleEvents(s string) []journal.Event {
 		journal.MessageSent{Message: model.Message{From: string(agent), To: "user", Payload: raw}, Due: s},
 		journal.MessageSent{Message: model.Message{From: "user", To: s, Payload: raw}},
 		journal.StateTransition{From: s, To: s},
+		journal.BudgetWarning{Owner: agent, Quantity: s, Used: 8, Limit: 10},
 		journal.ModelDelta{Text: s, Tool: s},
 		journal.ModelDelta{Note: s},
 		journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, Plan: []model.PlanStep{{Tool: s, Reason: s}}}},

@@ -78,6 +78,8 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 		return "state " + b.To, ""
 	case journal.ContextCompressed:
 		return fmt.Sprintf("the first %s summarized", counted(b.Items, "entry is", "entries are")), t.indent(b.Summary)
+	case journal.BudgetWarning:
+		return warningText(b), ""
 	case journal.TurnFailed:
 		return "turn failed: " + string(b.Code) + ": " + b.Message, ""
 	case journal.AgentTerminated:

@@ -176,6 +176,7 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 	for _, m := range tally.Models {
 		out.ByModel = append(out.ByModel, wire.ModelUsage{Model: m.Name, Usage: m.Usage})
 	}
+	out.Budgets = budgetsOf(tally.Budgets)
 	for _, agent := range agents[t.ID] {
 		item, one := a.agentOf(agent), tally.Agents[agent.ID]
 		item.Calls, item.Usage = wire.CallCounts{Total: one.Calls, Denied: one.Denied}, one.Usage
@@ -183,6 +184,21 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 	}
 	out.Suspended, out.Limits = a.suspendedRoles(t, agents[t.ID]), a.limitsOf(t)
 	return out, nil
+}
+
+// budgetsOf converts what was used of budgets.
+func budgetsOf(list []runtime.BudgetTally) (out []wire.BudgetUse) {
+	for _, b := range list {
+		unit := 1.0
+		if b.Quantity == "cost" {
+			unit = 1e9
+		}
+		out = append(out, wire.BudgetUse{
+			Agent: b.Agent, Name: b.Name, Quantity: b.Quantity, Warned: b.Warned,
+			Limit: float64(b.Limit) / unit, Used: float64(b.Used) / unit, Reserved: float64(b.Reserved) / unit,
+		})
+	}
+	return out
 }
 
 // limitsOf returns the limits of a task; if it has ended, those of a retry.

@@ -65,7 +65,15 @@ type AgentSpawned struct {
 	Name   string           `json:"name,omitempty"` // in its task, such as clerk-1
 	Parent identity.AgentID `json:"parent,omitempty"`
 	RoleID identity.RoleID  `json:"roleId"`
-	Tools  []string         `json:"tools"` // tools visible at the start
+	Tools  []string         `json:"tools"`           // tools visible at the start
+	Budget *ModelBudget     `json:"budget,omitzero"` // of the agent and those below it; absent if it shares that of its parent
+}
+
+// ModelBudget is the part of a budget that an agent has. A zero field is no part.
+type ModelBudget struct {
+	Tokens   int64 `json:"tokens,omitempty"`
+	Cost     int64 `json:"costNano,omitempty"` // in billionths of the currency of the prices
+	Requests int64 `json:"requests,omitempty"` // to language models
 }
 
 // AgentTerminated records the termination of an agent.
@@ -335,6 +343,16 @@ type TaskRetried struct {
 	By     string `json:"by"`               // the identity.Principal
 	Tokens int64  `json:"tokens,omitempty"` // that the task may use beyond its budget
 	Cost   int64  `json:"costNano,omitempty"`
+
+	Requests int64 `json:"requests,omitempty"` // likewise
+}
+
+// BudgetWarning records that a large part of a budget is used, after the answer of an agent.
+type BudgetWarning struct {
+	Owner    identity.AgentID `json:"owner,omitempty"` // the agent whose budget it is; "" for the task
+	Quantity string           `json:"quantity"`        // requests, tokens or cost
+	Used     int64            `json:"used"`            // a cost is in billionths of the currency of the prices
+	Limit    int64            `json:"limit"`
 }
 
 // TaskEnded records the end of a task.
@@ -381,6 +399,7 @@ func (ItemChanged) EventType() EventType       { return "item_changed" }
 func (ContextCompressed) EventType() EventType { return "context_compressed" }
 func (TurnFailed) EventType() EventType        { return "error" }
 func (MailDropped) EventType() EventType       { return "mail_dropped" }
+func (BudgetWarning) EventType() EventType     { return "budget_warning" }
 func (TaskPaused) EventType() EventType        { return "task_paused" }
 func (TaskRetried) EventType() EventType       { return "task_retried" }
 func (TaskEnded) EventType() EventType         { return "result" }
@@ -413,6 +432,7 @@ func (ItemChanged) body()       {}
 func (ContextCompressed) body() {}
 func (TurnFailed) body()        {}
 func (MailDropped) body()       {}
+func (BudgetWarning) body()     {}
 func (TaskPaused) body()        {}
 func (TaskRetried) body()       {}
 func (TaskEnded) body()         {}
@@ -440,7 +460,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
-	decoder[MailDropped], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
+	decoder[MailDropped], decoder[BudgetWarning], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
 	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot], decoder[ApprovalRequested], decoder[ApprovalDecided],
 }
 
@@ -451,7 +471,7 @@ func EventTypes() []EventType {
 		TaskStarted{}.EventType(), TaskDenied{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
 		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
-		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
+		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), BudgetWarning{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
 		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(), ApprovalRequested{}.EventType(), ApprovalDecided{}.EventType(),
 	}

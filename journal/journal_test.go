@@ -41,7 +41,7 @@ var bodies = []struct {
 	fields string
 }{
 	{journal.TaskStarted{Text: "t", Caller: "operator", As: "a", AsID: "r", Groups: []string{"g"}, State: "s"}, "text caller as groups state asId"},
-	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}}, "name parent roleId tools"},
+	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}, Budget: &journal.ModelBudget{Tokens: 1}}, "name parent roleId tools budget"},
 	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
 	{journal.MessageReceived{Message: message}, "message"},
@@ -68,8 +68,9 @@ var bodies = []struct {
 	{journal.QuestionAnswered{Call: "c", Tool: "t", Question: "q", Action: tool.Accept, Content: json.RawMessage(`{}`), By: "b", Reason: "r", Caller: "c"}, "call tool question action content by reason caller"},
 	{journal.ApprovalRequested{Approval: "a", Call: "c", Tool: "t", Args: json.RawMessage(`{}`), Digest: "d", Definition: "f", Rules: json.RawMessage(`[]`), Reason: "r", Epoch: 2, Until: time.Unix(1, 0).UTC(), Caller: "c"}, "approval call tool args digest definition rules reason epoch until caller"},
 	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c"}, "approval call tool outcome by as auth reason override digest args waited caller"},
+	{journal.BudgetWarning{Owner: "a", Quantity: "tokens", Used: 8, Limit: 10}, "owner quantity used limit"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
-	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6}, "by tokens costNano"},
+	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7}, "by tokens costNano requests"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},
 	{journal.EventGap{Last: 12}, "last"},
 }
@@ -149,7 +150,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap " +
-		"question_asked question_answered prompt_got approval_requested approval_decided")
+		"question_asked question_answered prompt_got approval_requested approval_decided budget_warning")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {

@@ -128,8 +128,9 @@ func (m *agentNode) subtree() []*agentNode {
 
 // SpawnSpec specifies an agent to spawn.
 type SpawnSpec struct {
-	Role  identity.RoleID // or the exact name of a role that exists for the parent
-	Brief TaskBrief
+	Role   identity.RoleID // or the exact name of a role that exists for the parent
+	Brief  TaskBrief
+	Budget ModelAllowance // of the agent and those below it, taken from that of the parent; a zero field shares it
 }
 
 // SpawnAgent creates an agent below parent with the given id. If there is an agent with this

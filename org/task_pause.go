@@ -58,6 +58,7 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 	stored.Status, stored.Pause, stored.Error, stored.EndedAt = Running, nil, nil, time.Time{}
 	stored.Extra.Tokens = addClamped(stored.Extra.Tokens, extra.Tokens)
 	stored.Extra.Cost = addClamped(stored.Extra.Cost, extra.Cost)
+	stored.Extra.Requests = addClamped(stored.Extra.Requests, extra.Requests)
 	*t = *stored.summary()
 	if ended {
 		o.countRunning(t, o.taskAgents[t.ID])

@@ -305,6 +305,7 @@ func (a *actor) commit(b *journal.Batch) error {
 			}
 		}
 		a.countTurn(b)
+		a.noteBudgets(b)
 		if slices.ContainsFunc(b.Events, func(e journal.Event) bool { _, failed := e.Body.(journal.TurnFailed); return failed }) {
 			a.rt.voidApprovals(b, a.task, "the turn of the agent has ended", func(p *Approval) bool { return p.Agent == a.agent.ID })
 		}

@@ -4,18 +4,28 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 )
 
 // TaskBudget limits the model usage of one task, in tokens and in cost.
 type TaskBudget struct {
 	Tokens int64       // 0 is the default, NoTokenLimit none; of a Task, 0 sets no limit of its own
 	Cost   model.Money // 0 is not enforced
+	WarnAt int         // percent of a limit after which a warning is recorded; 0 is the default, NoWarning none
 }
+
+// NoWarning as TaskBudget.WarnAt records no warnings.
+const NoWarning = -1
+
+// defaultWarnAt is the default of TaskBudget.WarnAt.
+const defaultWarnAt = 80
 
 // NoTokenLimit as TaskBudget.Tokens lets the models of a task use any number of tokens.
 const NoTokenLimit = -1
@@ -25,45 +35,44 @@ const defaultTokens = 5_000_000
 
 // orDefault returns b with its zero limits replaced by those of other.
 func (b TaskBudget) orDefault(other TaskBudget) TaskBudget {
-	return TaskBudget{Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost)}
+	return TaskBudget{Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost), WarnAt: cmp.Or(b.WarnAt, other.WarnAt)}
 }
 
 // taskUsage is the model usage of a task.
 type taskUsage struct {
 	loaded   bool // usage from before this process is included
-	tokens   int64
-	reserved int64 // for requests in progress
-	cost     model.Money
-	requests int           // that were begun, since the last retry
-	released chan struct{} // closed when reserved becomes less; nil if no request waits for that
+	budgets  budgetTree
+	released chan struct{} // closed when less is reserved; nil if no request waits for that
 }
 
 // answerReserve is the number of tokens reserved for an answer.
 const answerReserve = 1024
 
-// reservation is the part of its task's budget that a request reserves.
+// reservation is the part of a budget that a request reserves.
 type reservation struct {
 	run    *taskRun
 	t      *tracker
+	node   *budgetNode
 	tokens int64
 }
 
-// reserve reserves tokens for a request before it is sent, so that concurrent
-// requests cannot exceed the limit together. A request that would fit without the
+// reserve reserves tokens for a request of an agent before it is sent, so that concurrent
+// requests cannot exceed a limit together. A request that would fit without the
 // reservations of others waits for their end. Cost is known only afterwards: once it
 // exceeds its limit no further request is sent.
 //
-// The request counts against Limits.Requests, also if it fails.
+// The request counts against the limits of requests, also if it fails.
 //
-// Errors: budget_exceeded; errNoRequests; errTaskPaused; the cause of the end of ctx.
-func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
-	limit := rt.LimitsOf(id)
-	run, err := rt.taskSpending(ctx, id)
+// Errors: budget_exceeded, with errAgentBudget if the budget is that of an agent;
+// errNoRequests; errTaskPaused; the cause of the end of ctx.
+func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (reservation, error) {
+	limit := rt.LimitsOf(agent.Task)
+	run, err := rt.taskSpending(ctx, agent.Task)
 	if err != nil {
 		return reservation{}, err
 	}
 	for {
-		r, released, err := rt.tracker.reserve(run, limit, int64(tokens)+answerReserve)
+		r, released, err := rt.tracker.reserve(run, agent, limit, int64(tokens)+answerReserve)
 		if released == nil {
 			return r, err
 		}
@@ -77,12 +86,12 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 
 // taskBudget returns the budget of a task: the smaller one of the organization's and its
 // own, and what the operator added.
-func (rt *Runtime) taskBudget(id identity.TaskID) TaskBudget {
-	task, _ := rt.org.TaskByID(id)
+func (rt *Runtime) taskBudget(task *org.Task) TaskBudget {
 	general := rt.settings.Load().Budget
 	return TaskBudget{
 		Tokens: smallerLimit(max(0, general.Tokens), task.Budget.Tokens, task.Extra.Tokens),
 		Cost:   smallerLimit(general.Cost, model.Money(task.Budget.Cost), model.Money(task.Extra.Cost)),
+		WarnAt: general.WarnAt,
 	}
 }
 
@@ -99,34 +108,89 @@ func smallerLimit[T ~int64](a, b, extra T) T {
 	return limit + extra
 }
 
+// amounts returns the limits of the task's budget.
+func (l ActiveLimits) amounts() amounts {
+	return amounts{requestQuantity: int64(l.Requests), tokenQuantity: l.Budget.Tokens, costQuantity: int64(l.Budget.Cost)}
+}
+
+// errAgentBudget reports that an agent has spent the budget that it was spawned with, or one
+// above it has. The turn of the agent fails, and its parent reads why.
+var errAgentBudget = errors.New("the budget of the agent is spent")
+
 // errNoRequests reports that a task has made as many requests to models as it may.
 var errNoRequests = errors.New("no requests to models are left")
 
-// reserve reserves tokens of a task's budget, and a request. If they are free only without the
-// reservations of other requests, it returns a channel that is closed when one of these
-// ends. Errors: budget_exceeded; errNoRequests; errTaskPaused.
-func (t *tracker) reserve(run *taskRun, most ActiveLimits, need int64) (reservation, <-chan struct{}, error) {
+// reserve reserves tokens of the budget of an agent, and a request. If they are free only
+// without the reservations of other requests, it returns a channel that is closed when one of
+// these ends. Errors: budget_exceeded; errNoRequests; errTaskPaused.
+func (t *tracker) reserve(run *taskRun, agent org.Agent, most ActiveLimits, tokens int64) (reservation, <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s, limit := &run.spent, most.Budget
-	switch {
-	case run.paused:
+	if run.paused {
 		return reservation{}, nil, errTaskPaused
-	case s.requests >= most.Requests:
-		return reservation{}, nil, errcode.Wrap(errcode.LimitExceeded, errNoRequests, "the task has made %d requests to models, and at most %d are allowed; retry it if it makes progress, or raise limits.requests", s.requests, most.Requests).With("limit", most.Requests)
-	case limit.Tokens > 0 && s.tokens > limit.Tokens-need:
-		return reservation{}, nil, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, and the next request needs about %d", s.tokens, limit.Tokens, need)
-	case limit.Cost > 0 && s.cost >= limit.Cost:
-		return reservation{}, nil, errcode.New(errcode.BudgetExceeded, "the task has cost %v of its budget of %v", s.cost, limit.Cost)
-	case limit.Tokens > 0 && s.tokens+s.reserved > limit.Tokens-need:
+	}
+	s := &run.spent
+	s.budgets.task.limit = most.amounts()
+	n := s.budgets.nodeOf(agent.ID, t.parentOf)
+	short := n.shortage(amounts{requestQuantity: 1, tokenQuantity: tokens, costQuantity: 1})
+	switch {
+	case short != nil && short.pending:
 		if s.released == nil {
 			s.released = make(chan struct{})
 		}
 		return reservation{}, s.released, nil
+	case short != nil:
+		return reservation{}, nil, short.requestError(tokens)
 	}
-	s.reserved += need
-	s.requests++
-	return reservation{run, t, need}, nil, nil
+	n.pending[tokenQuantity] = addSaturated(n.pending[tokenQuantity], tokens)
+	n.used[requestQuantity]++
+	return reservation{run, t, n, tokens}, nil, nil
+}
+
+// parentOf returns the parent of an agent, "" if it has none or has ended.
+func (t *tracker) parentOf(id identity.AgentID) identity.AgentID {
+	a, _ := t.org.AgentByID(id)
+	return a.Parent
+}
+
+// requestError returns the error of a request that needs tokens and does not fit.
+func (s *shortage) requestError(tokens int64) error {
+	limit, used := s.node.limit[s.quantity], s.node.sum(s.quantity, sumParts{})
+	owner, kept := s.node.owner(), ""
+	if n := s.node.sum(s.quantity, sumParts{kept: true}) - used; n > 0 {
+		kept = fmt.Sprintf(" and reserved %v for agents", amountText(s.quantity, n))
+	}
+	var err *errcode.Error
+	switch {
+	case s.quantity == requestQuantity && s.node.parent == nil:
+		return errcode.Wrap(errcode.LimitExceeded, errNoRequests, "the task has made %d requests to models%s, and at most %d are allowed; retry it if it makes progress, or raise limits.requests", used, kept, limit).With("limit", limit)
+	case s.quantity == requestQuantity:
+		err = errcode.New(errcode.BudgetExceeded, "%s has made %d%s of its %d requests to models", owner, used, kept, limit)
+	case s.quantity == tokenQuantity:
+		err = errcode.New(errcode.BudgetExceeded, "%s has used %d%s of its %d tokens, and the next request needs about %d", owner, used, kept, limit, tokens)
+	default:
+		err = errcode.New(errcode.BudgetExceeded, "%s has cost %v%s of its budget of %v", owner, model.Money(used), kept, model.Money(limit))
+	}
+	if s.node.parent != nil {
+		err.Err = errAgentBudget
+	}
+	return err
+}
+
+// owner names the task or the agent that has the budget.
+func (n *budgetNode) owner() string {
+	if n.parent == nil {
+		return "the task"
+	}
+	return "agent " + cmp.Or(n.name, string(n.agent))
+}
+
+// amountText returns an amount of a quantity as a text.
+func amountText(q quantity, n int64) string {
+	if q == costQuantity {
+		return model.Money(n).String()
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // release returns the reserved tokens of a failed request.
@@ -139,18 +203,16 @@ func (r reservation) spend(u model.TokenUsage) {
 	}
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
-	r.run.spent.add(u)
-	r.run.spent.reserved -= r.tokens
-	if r.run.spent.released != nil {
-		close(r.run.spent.released)
-		r.run.spent.released = nil
-	}
+	r.node.spend(amounts{tokenQuantity: r.tokens}, usageAmounts(u))
+	r.run.spent.wake()
 }
 
-// add adds usage. Usage is clamped by collect, so the sums do not overflow.
-func (s *taskUsage) add(u model.TokenUsage) {
-	s.tokens += int64(u.Input) + int64(u.Output)
-	s.cost += u.Cost
+// wake lets the requests that wait for reserved tokens look again.
+func (s *taskUsage) wake() {
+	if s.released != nil {
+		close(s.released)
+		s.released = nil
+	}
 }
 
 // taskSpending returns the run of a task with its usage loaded. That of a
@@ -169,7 +231,7 @@ func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskR
 	}
 	before, err := rt.tally(ctx, task)
 	if err == nil {
-		rt.tracker.setSpendingBefore(run, before)
+		rt.tracker.setSpendingBefore(run, before.budgets)
 	}
 	return run, err
 }
@@ -182,13 +244,22 @@ func (t *tracker) spending(id identity.TaskID) (run *taskRun, loaded bool) {
 	return run, run != nil && run.spent.loaded
 }
 
-// setSpendingBefore adds the usage of earlier processes to that of a task, once.
-func (t *tracker) setSpendingBefore(run *taskRun, before TaskTally) {
+// setSpendingBefore sets the usage of earlier processes of a task, once. Agents that have ended
+// since it was read have no budget.
+func (t *tracker) setSpendingBefore(run *taskRun, before *budgetTree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !run.spent.loaded {
-		run.spent.loaded = true
-		run.spent.add(before.Usage)
-		run.spent.requests += before.requests
+	if run.spent.loaded {
+		return
+	}
+	run.spent.loaded, run.spent.budgets = true, *before
+	s := &run.spent.budgets
+	for _, n := range s.task.children { // they point to the budget of the task that was copied
+		n.parent = &s.task
+	}
+	for id := range s.agents {
+		if _, active := t.org.AgentByID(id); !active {
+			s.end(id)
+		}
 	}
 }

@@ -250,7 +250,7 @@ func (x *exchange) request(ctx context.Context, r model.Request, show func(model
 		return answer, err
 	}
 	need := x.a.state.usage.with(r)
-	reserved, err := x.a.rt.reserve(ctx, x.a.task, need)
+	reserved, err := x.a.rt.reserve(ctx, x.a.agent, need)
 	if err != nil {
 		return nil, err
 	}

@@ -50,8 +50,9 @@ type ActiveLimits struct {
 // organization.
 func (rt *Runtime) LimitsOf(id identity.TaskID) ActiveLimits {
 	s := rt.settings.Load()
+	task, _ := rt.org.TaskByID(id)
 	return ActiveLimits{
-		Budget: rt.taskBudget(id), Requests: s.Limits.Requests, Turns: s.Limits.Turns,
+		Budget: rt.taskBudget(&task), Requests: int(smallerLimit(int64(s.Limits.Requests), task.Budget.Requests, task.Extra.Requests)), Turns: s.Limits.Turns,
 		Agents: s.Limits.Agents, Hires: s.Limits.Hires, Rounds: s.Rounds,
 	}
 }

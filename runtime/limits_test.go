@@ -302,14 +302,14 @@ func TestLimits_HiresOfAgent(t *testing.T) {
 func TestLimits_OfTask(t *testing.T) {
 	fx := openFixture(t, "", modelFunc(alwaysWait))
 	id := fx.start(t, org.TaskSpec{Budget: org.ModelAllowance{Tokens: 1 << 40}})
-	want := runtime.ActiveLimits{Budget: runtime.TaskBudget{Tokens: 5_000_000}, Requests: 5000, Turns: 10_000, Agents: 1000, Hires: 200, Rounds: 200}
+	want := runtime.ActiveLimits{Budget: runtime.TaskBudget{Tokens: 5_000_000, WarnAt: 80}, Requests: 5000, Turns: 10_000, Agents: 1000, Hires: 200, Rounds: 200}
 	if got := fx.LimitsOf(id); got != want {
 		t.Errorf("by default %+v, want %+v", got, want)
 	}
 	if err := fx.ApplyConfig(runtime.OrgConfig{Rounds: 5, Limits: runtime.Limits{Requests: 6, Hires: 7, Turns: 8, TaskLimits: org.TaskLimits{Agents: 9}}, Budget: runtime.TaskBudget{Tokens: runtime.NoTokenLimit, Cost: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	want = runtime.ActiveLimits{Budget: runtime.TaskBudget{Tokens: 1 << 40, Cost: 3}, Requests: 6, Turns: 8, Agents: 9, Hires: 7, Rounds: 5}
+	want = runtime.ActiveLimits{Budget: runtime.TaskBudget{Tokens: 1 << 40, Cost: 3, WarnAt: 80}, Requests: 6, Turns: 8, Agents: 9, Hires: 7, Rounds: 5}
 	if got := fx.LimitsOf(id); got != want {
 		t.Errorf("configured %+v, want %+v", got, want)
 	}

@@ -142,8 +142,9 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 }
 
 // SpawnAgent creates an agent below the calling agent and, if first is not nil,
-// sends it its first message in the same commit. A repeated call finds the agent
-// that its first attempt created. Errors: those of org.SpawnSpec.
+// sends it its first message in the same commit. The budget of the agent is taken from that of
+// its parent in that commit, too. A repeated call finds the agent that its first attempt
+// created. Errors: those of org.SpawnSpec; budget_exceeded, with the detail left.
 func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.DeriveID(string(c.ID), "agent"))
 	out := org.SpawnResult{ID: id}
@@ -153,13 +154,24 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 	if old, err := rt.endedAgent(ctx, id); old != nil || err != nil {
 		return rt.withRole(out, old), err // created by an earlier attempt of this call, and terminated since
 	}
+	if err := rt.prepareBudget(ctx, c.By.Agent, s.Budget); err != nil {
+		return out, err
+	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
+		undo, err := rt.takeBudget(c.By.Agent, id, s.Budget)
+		if err != nil {
+			return err
+		}
 		agent, changes, err := rt.org.SpawnAgent(c.By.Agent, id, s)
+		if err != nil {
+			undo()
+		}
 		if out = rt.withRole(out, &agent); err != nil || changes == nil { // changes is nil if an earlier attempt created the agent
 			return err
 		}
+		rt.tracker.nameBudget(agent)
 		b.Put = append(b.Put, storeRecords(changes)...)
-		b.Events = append(b.Events, journal.Event{At: agent.CreatedAt, Task: agent.Task, Agent: agent.ID, Role: rt.roleName(agent), Body: rt.spawnedEvent(agent)})
+		b.Events = append(b.Events, journal.Event{At: agent.CreatedAt, Task: agent.Task, Agent: agent.ID, Role: rt.roleName(agent), Body: rt.spawnedEvent(agent, s.Budget)})
 		if first != nil {
 			rt.addMessage(b, c.By, model.Message{
 				ID: out.MessageID, From: string(c.By.Agent), To: string(id), Task: agent.Task, Payload: first, CreatedAt: agent.CreatedAt,
@@ -188,8 +200,8 @@ func (rt *Runtime) withRole(out org.SpawnResult, a *org.Agent) org.SpawnResult {
 }
 
 // spawnedEvent returns the event of a new agent.
-func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
-	return journal.AgentSpawned{Name: a.Name, Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
+func (rt *Runtime) spawnedEvent(a org.Agent, budget org.ModelAllowance) journal.AgentSpawned {
+	return journal.AgentSpawned{Name: a.Name, Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames(), Budget: recordedBudget(budget)}
 }
 
 // TerminateAgent terminates an agent and all its descendants. It does nothing if an
@@ -259,6 +271,7 @@ func (rt *Runtime) recordTerminations(b *journal.Batch, by identity.Principal, e
 		b.Purge = append(b.Purge, t.Agent)
 		rt.voidApprovals(b, t.Task, "its agent was terminated", func(a *Approval) bool { return a.Agent == t.Agent })
 		b.Events = append(b.Events, rt.terminatedEvent(by, t))
+		rt.tracker.endBudget(t.Task, t.Agent)
 	}
 }
 

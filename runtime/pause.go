@@ -16,12 +16,13 @@ import (
 var errTaskPaused = errors.New("task is paused")
 
 // needsOperator reports whether only the operator can fix the cause of an error: by a key, an
-// account, a larger budget or more requests. The task is paused then, and nothing of it is lost.
+// account, a larger budget of the task or more requests. The task is paused then, and nothing of
+// it is lost.
 func needsOperator(err error) bool {
 	if failed, ok := errors.AsType[*model.Error](err); ok && failed.NeedsOperator {
 		return true
 	}
-	return errcode.CodeOf(err) == errcode.BudgetExceeded || errors.Is(err, errNoRequests)
+	return errcode.CodeOf(err) == errcode.BudgetExceeded && !errors.Is(err, errAgentBudget) || errors.Is(err, errNoRequests)
 }
 
 // pause pauses the agent's task. The agent asks its model again when the task is retried.
@@ -98,7 +99,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		}
 		rt.voidApprovals(b, id, "its task was retried", func(a *Approval) bool { return a.Task == id })
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: id, Agent: task.Top, Role: rt.topRoleName(&task),
-			Body: journal.TaskRetried{By: by.String(), Tokens: extra.Tokens, Cost: extra.Cost}})
+			Body: journal.TaskRetried{By: by.String(), Tokens: extra.Tokens, Cost: extra.Cost, Requests: extra.Requests}})
 		b.Put = append(b.Put, append(storeRecords(changes), journal.Record{Kind: kindTurns, Key: string(id)})...)
 		return nil
 	}})

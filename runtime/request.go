@@ -39,7 +39,11 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 		Image: a.image(ctx, subject),
 	}}
 	if m.language {
-		req.Note = a.state.repetitionNote()
+		note, err := a.budgetNote(ctx)
+		if err != nil {
+			return nil, err
+		}
+		req.Note = a.state.repetitionNote() + note
 	}
 	req.Note += contextUsageNote(a.state.usage.with(req.Request), m.window, offer.Names)
 	if err := a.applyPlan(m, req); err != nil {

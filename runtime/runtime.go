@@ -197,7 +197,7 @@ func (c *Config) complete() error {
 		c.Rounds = 200
 	}
 	c.Storage, c.Limits = c.Storage.orDefault(defaultStorage), c.Limits.orDefault(defaultLimits)
-	c.Budget = c.Budget.orDefault(TaskBudget{Tokens: defaultTokens})
+	c.Budget = c.Budget.orDefault(TaskBudget{Tokens: defaultTokens, WarnAt: defaultWarnAt})
 	if c.Console == nil {
 		c.Console = io.Discard
 	}

@@ -19,7 +19,10 @@ type TaskTally struct {
 	Agents map[identity.AgentID]AgentTally
 	Models []ModelTally // sorted by name
 
-	requests int // to language models, since the last retry
+	Budgets []BudgetTally // of the task, then of its agents that have one and have not ended
+
+	budgets *budgetTree
+	parents map[identity.AgentID]identity.AgentID // of all agents
 }
 
 // AgentTally is what an agent has done so far.
@@ -34,6 +37,17 @@ type AgentTally struct {
 type ModelTally struct {
 	Name  string
 	Usage model.TokenUsage
+}
+
+// BudgetTally is what was used of one limit of a budget.
+type BudgetTally struct {
+	Agent    identity.AgentID // "" for the task
+	Name     string           // of the agent
+	Quantity string           // requests, tokens or cost
+	Limit    int64            // a cost is in billionths of the currency of the prices
+	Used     int64            // with what the agents below use
+	Reserved int64            // of the rest, for the budgets of agents below
+	Warned   bool             // a warning about this limit is on record
 }
 
 // TaskUsage returns the model usage of a task: the sum over its recorded answers
@@ -53,7 +67,7 @@ func (rt *Runtime) TaskTally(ctx context.Context, id identity.TaskID) (TaskTally
 }
 
 func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) {
-	sum := TaskTally{Agents: map[identity.AgentID]AgentTally{}}
+	sum := TaskTally{Agents: map[identity.AgentID]AgentTally{}, budgets: &budgetTree{}, parents: map[identity.AgentID]identity.AgentID{}}
 	for e, err := range rt.store.FollowTask(ctx, task.ID, task.FirstSeq, journal.StoredOnly) {
 		if err != nil {
 			return sum, err
@@ -65,7 +79,9 @@ func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) 
 			break
 		}
 		sum.add(e)
+		sum.foldBudgets(e)
 	}
+	sum.Budgets = rt.listBudgets(&task, sum.budgets)
 	slices.SortFunc(sum.Models, func(a, b ModelTally) int { return cmp.Compare(a.Name, b.Name) })
 	return sum, nil
 }
@@ -74,27 +90,32 @@ func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) 
 func (t *TaskTally) add(e journal.Event) {
 	one := tallyOf(e.Body)
 	switch b := e.Body.(type) {
-	case journal.TaskRetried:
-		t.requests = 0
-		return
 	case journal.TurnFailed:
-		t.requests += b.Unanswered
+		t.use(e.Agent, b.Unanswered, one.Usage)
 		return
 	case journal.ModelAnswered:
-		t.requests += b.Unanswered
+		t.use(e.Agent, b.Unanswered, one.Usage)
 		t.addModel(b.Answer.Model, one.Usage)
 	case journal.ContextCompressed:
-		t.requests += b.Unanswered
+		t.use(e.Agent, b.Unanswered, one.Usage)
 		t.addModel(b.Model, one.Usage)
 	case journal.ToolCall:
 	default:
 		return
 	}
-	if one.Usage.Input > 0 { // of a language model: what one does not report is estimated
-		t.requests++
-	}
 	t.AgentTally = t.AgentTally.plus(one)
 	t.Agents[e.Agent] = t.Agents[e.Agent].plus(one)
+}
+
+// use counts requests of an agent: those without an answer, and one with this usage if it is of
+// a language model. What such a model does not report is estimated.
+func (t *TaskTally) use(agent identity.AgentID, unanswered int, u model.TokenUsage) {
+	used := usageAmounts(u)
+	used[requestQuantity] = int64(unanswered)
+	if u.Input > 0 {
+		used[requestQuantity]++
+	}
+	t.nodeOf(agent).used.add(used)
 }
 
 // tallyOf returns what one event counts.

@@ -14,6 +14,7 @@ type (
 	AgentStep      = wire.AgentStep      // a step of an earlier request
 	ResultSpec     = wire.ResultSpec     // what the result of a task must be
 	Budget         = wire.Budget         // an amount of model usage
+	BudgetUse      = wire.BudgetUse      // what was used of one limit of a budget
 	Question       = wire.Question       // asks whether the gate would allow a call
 	ToolAnswer     = wire.ToolAnswer     // the answer to a question of a tool
 )

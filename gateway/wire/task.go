@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"math"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -44,6 +43,7 @@ type Task struct {
 	Calls      CallCounts          `json:"calls,omitzero"`           // of all agents so far
 	Usage      model.TokenUsage    `json:"usage,omitzero"`           // of all models so far
 	ByModel    []ModelUsage        `json:"byModel,omitempty"`        // sorted by name
+	Budgets    []BudgetUse         `json:"budgets,omitempty"`        // of the task, then of its agents that have one; only of a task that is shown
 	Agents     []Agent             `json:"agents,omitempty"`         // oldest first, including terminated ones
 	Suspended  []string            `json:"suspendedRoles,omitempty"` // names of the suspended roles of its caller and its agents, sorted; only of a task that is shown and has not ended
 }
@@ -58,6 +58,18 @@ type TaskLimits struct {
 	Agents   int     `json:"agents"`         // that are not terminated
 	Hires    int     `json:"hires"`          // agents that one agent may spawn
 	Rounds   int     `json:"rounds"`         // answers of one turn, of roles without a limit of their own
+}
+
+// BudgetUse is what was used of one limit of the budget of a task or of an agent. A cost is in the
+// currency of the prices.
+type BudgetUse struct {
+	Agent    identity.AgentID `json:"agent,omitempty"` // absent for the task
+	Name     string           `json:"name,omitempty"`  // of the agent
+	Quantity string           `json:"quantity"`        // requests, tokens or cost
+	Limit    float64          `json:"limit"`
+	Used     float64          `json:"used"`               // with what the agents below use
+	Reserved float64          `json:"reserved,omitempty"` // of the rest, for the budgets of agents below
+	Warned   bool             `json:"warned,omitempty"`   // a warning about this limit is on record
 }
 
 // CallCounts are numbers of tool calls.
@@ -99,19 +111,15 @@ type RetryRequest Budget
 
 // Budget is an amount of model usage. A field that is 0 is not set.
 type Budget struct {
-	Tokens int64   `json:"tokens,omitempty"` // sent and generated
-	Cost   float64 `json:"cost,omitempty"`   // in the currency of the prices
+	Tokens   int64   `json:"tokens,omitempty"`   // sent and generated
+	Cost     float64 `json:"cost,omitempty"`     // in the currency of the prices
+	Requests int64   `json:"requests,omitempty"` // to language models, since the last retry
 }
-
-// maxCost is the largest cost of a Budget.
-const maxCost = 1e6
 
 // Allowance converts a budget. It reports false if a field is negative or too large, or
 // the cost is less than a billionth.
 func (b Budget) Allowance() (org.ModelAllowance, bool) {
-	a := org.ModelAllowance{Tokens: b.Tokens, Cost: int64(math.Round(b.Cost * 1e9))}
-	valid := b.Tokens >= 0 && b.Tokens <= 1<<50 && b.Cost >= 0 && b.Cost <= maxCost && (b.Cost == 0 || a.Cost > 0)
-	return a, valid
+	return org.NewAllowance(b.Tokens, b.Requests, b.Cost)
 }
 
 // BudgetOf converts an allowance; nil for none.
@@ -119,5 +127,5 @@ func BudgetOf(a org.ModelAllowance) *Budget {
 	if a == (org.ModelAllowance{}) {
 		return nil
 	}
-	return &Budget{Tokens: a.Tokens, Cost: float64(a.Cost) / 1e9}
+	return &Budget{Tokens: a.Tokens, Cost: float64(a.Cost) / 1e9, Requests: a.Requests}
 }

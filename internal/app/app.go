@@ -381,7 +381,10 @@ func taskBudget(b config.Budget) runtime.TaskBudget {
 	if b.Tokens == config.NoLimit {
 		b.Tokens = runtime.NoTokenLimit
 	}
-	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost)}
+	if b.WarnAt == config.NoLimit {
+		b.WarnAt = runtime.NoWarning
+	}
+	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost), WarnAt: b.WarnAt}
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {

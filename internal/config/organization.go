@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type Retention struct {
 type Budget struct {
 	Tokens int64 // NoLimit for any number
 	Cost   int64 // in billionths of the currency unit of prices
+	WarnAt int   `json:",omitzero"` // percent of a limit after which a warning is recorded; NoLimit for none
 }
 
 // OrganizationLimits limits the turns of agents and the size of what they store. A
@@ -101,6 +103,7 @@ func readOrganization(it item) {
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens": tokensField(&org.Budget.Tokens),
 			"cost":   priceField(&org.Budget.Cost),
+			"warnAt": percentField(&org.Budget.WarnAt),
 		}),
 		"retention": yamldoc.MappingField(yamldoc.Fields{
 			"recordings":     yamldoc.DurationField(&org.Retention.Recordings, maxRetention),
@@ -130,6 +133,21 @@ func tokensField(to *int64) func(yamldoc.Value) {
 			v.AddTypeError(fmt.Sprintf("a whole number from 1 to %d, or none", int64(maxBudget)), "none sets no limit")
 		default:
 			yamldoc.BoundedInt(to, maxBudget)(v)
+		}
+	}
+}
+
+// percentField reads a number of percent, or none.
+func percentField(to *int) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		n, err := strconv.Atoi(v.Node.Value)
+		switch {
+		case v.Node.Value == "none":
+			*to = NoLimit
+		case err != nil || n < 1 || n > 100:
+			v.AddTypeError("a whole number from 1 to 100, or none", "none records no warnings")
+		default:
+			*to = n
 		}
 	}
 }

@@ -984,14 +984,15 @@ var mutations = []mutation{
 
 	// Package runtime: limits.
 	{
-		"requests of earlier processes do not count", "runtime/budget.go",
-		`		run.spent.requests += before.requests
+		"requests of earlier processes do not count", "runtime/usage.go",
+		`		used[requestQuantity]++
 `, ``,
 		"./runtime TestLimits_RequestsOfTask",
 	},
 	{
 		"a task may make any number of requests", "runtime/budget.go",
-		`	case s.requests >= most.Requests:`, `	case false:`,
+		`	n.used[requestQuantity]++
+`, ``,
 		"./runtime TestLimits_RequestsOfTask",
 	},
 	{
@@ -1001,9 +1002,59 @@ var mutations = []mutation{
 	},
 	{
 		"a task without a budget may use any number of tokens", "runtime/runtime.go",
-		`	c.Budget = c.Budget.orDefault(TaskBudget{Tokens: defaultTokens})
-`, ``,
+		`TaskBudget{Tokens: defaultTokens, WarnAt: defaultWarnAt}`, `TaskBudget{WarnAt: defaultWarnAt}`,
 		"./runtime TestLimits_OfTask",
+	},
+	{
+		"the budget of an agent is not taken from its parent's", "runtime/budget_tree.go",
+		`		if p.kept && c.kept {`, `		if false {`,
+		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"an agent spends more than its own budget", "runtime/budget_tree.go",
+		`	for id != "" {
+		if n := t.agents[id]; n != nil {`, `	for id != "" {
+		if n := t.agents[id]; n != nil && id == "" {`,
+		"./runtime TestBudget_AgentFailsWithoutItsTask",
+	},
+	{
+		"what an ended agent did not use is lost", "runtime/organization.go",
+		`		rt.tracker.endBudget(t.Task, t.Agent)
+`, ``,
+		"./runtime TestBudget_SpawnTakesFromParent",
+	},
+	{
+		"what an ended agent has used returns, too", "runtime/budget_tree.go",
+		`	p.used.add(n.used)
+`, ``,
+		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"a rejected spawn keeps its budget", "runtime/organization.go",
+		`			undo()
+`, `			_ = undo
+`,
+		"./runtime TestBudget_RejectedSpawnTakesNothing",
+	},
+	{
+		"an agent that has answered keeps its budget", "runtime/budget_warning.go",
+		`func(s *budgetTree) { s.stopKeeping(a.agent.ID) }`, `func(*budgetTree) {}`,
+		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"the budget of an agent is not read from the record", "runtime/budget_agent.go",
+		`		if b.Budget != nil {`, `		if false {`,
+		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"a repeated call takes a budget twice", "runtime/budget_agent.go",
+		`	if _, exists := rt.org.AgentByID(id); exists {`, `	if false {`,
+		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"a warning is recorded with each answer", "runtime/budget_warning.go",
+		`n.warned[w.quantity] != n.limit[w.quantity]`, `true`,
+		"./runtime TestBudget_WarnsOnce",
 	},
 	{
 		"a new id makes a result new", "runtime/steady.go",
