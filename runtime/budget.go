@@ -55,14 +55,17 @@ type reservation struct {
 //
 // The request counts against Limits.Requests, also if it fails.
 //
-// Errors: budget_exceeded; errNoRequests; errTaskPaused; the cause of the end of ctx.
-func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
+// Errors: budget_exceeded; errNoRequests; errTaskPaused; errHeld; the cause of the end of ctx.
+func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, agent identity.AgentID, tokens int) (reservation, error) {
 	limit := rt.LimitsOf(id)
 	run, err := rt.taskSpending(ctx, id)
 	if err != nil {
 		return reservation{}, err
 	}
 	for {
+		if rt.org.HeldBy(agent) != "" {
+			return reservation{}, errHeld
+		}
 		r, released, err := rt.tracker.reserve(run, limit, int64(tokens)+answerReserve)
 		if released == nil {
 			return r, err
