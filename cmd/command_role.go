@@ -39,7 +39,7 @@ of the process that serves the data directory.`,
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
 	}, newRoleListCommand(c), newRoleShowCommand(c), newRoleCreateCommand(c), newRoleUpdateCommand(c), newRoleDeleteCommand(c),
-		newRoleLintCommand(c), newRoleSuspendCommand(c), newRoleResumeCommand(c))
+		newRoleLintCommand(c))
 }
 
 func newRoleListCommand(c *common) *cobra.Command {
@@ -61,10 +61,21 @@ func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON
 	})
 }
 
-// roleStatus returns the status of a role: that of its record, or suspended.
+// pausedBy says who has paused a role, and why.
+func pausedBy(r client.Role) (text string) {
+	if r.SuspendedBy != "" {
+		text = " by " + r.SuspendedBy
+	}
+	if r.SuspendReason != "" {
+		text += ": " + r.SuspendReason
+	}
+	return text
+}
+
+// roleStatus returns the status of a role: that of its record, or paused.
 func roleStatus(r client.Role) string {
 	if r.Suspended() && r.Status == org.Active {
-		return "suspended"
+		return "paused"
 	}
 	return string(r.Status)
 }
@@ -123,7 +134,7 @@ func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref st
 func roleFields(r client.Role) fields {
 	f := fields{{"name", r.Name}, {"id", string(r.ID)}, {"status", roleStatus(r)}}
 	if r.Suspended() {
-		f = append(f, [2]string{"suspended", "since " + formatTime(r.SuspendedAt)})
+		f = append(f, [2]string{"paused", "since " + formatTime(r.SuspendedAt) + pausedBy(r)})
 	}
 	if r.Description != "" {
 		f = append(f, [2]string{"description", r.Description})

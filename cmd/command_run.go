@@ -325,8 +325,28 @@ func (c *common) pausedError(id identity.TaskID, why org.TaskPause, files string
 	if why.Code == errcode.BudgetExceeded {
 		more = " --tokens 100000"
 	}
-	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s task retry %s%s%s%s\n", programName(), id, more, files, c.dataFlag())
+	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s%s%s\n", goOnCommand(id, why, more), files, c.dataFlag())
 	return errReported
+}
+
+// goOnCommand returns the command that lets a paused task go on. more are flags of a retry.
+func goOnCommand(id identity.TaskID, why org.TaskPause, more string) string {
+	if why.Code == errcode.Paused {
+		return fmt.Sprintf("%s resume %s", programName(), id)
+	}
+	return fmt.Sprintf("%s task retry %s%s", programName(), id, more)
+}
+
+// pauseText says why a task is paused.
+func pauseText(p org.TaskPause) string {
+	if p.Code != errcode.Paused {
+		return taskErrorText(p.TaskError)
+	}
+	text := "by " + cmp.Or(p.By, "the operator")
+	if p.Message != "" {
+		text += ": " + p.Message
+	}
+	return text
 }
 
 // printNotes prints which models and sources cannot be used.

@@ -14,7 +14,6 @@ import (
 	"github.com/rolecall/rolecall/internal/app"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
-	"github.com/rolecall/rolecall/org"
 )
 
 // serveOptions are the flags of serve.
@@ -182,9 +181,14 @@ const maxPausedLines = 10
 
 // printPaused prints which tasks wait for the operator.
 func (s *session) printPaused(c *common) {
-	paused := s.Runtime.Org().NewestTasks(nil, org.Paused, maxPausedLines+1)
+	if p := s.Runtime.Org().OrgPause(); p.IsSet() {
+		fmt.Fprintf(s.notices, "the organization is paused by %s: %s; let it go on with: %s resume --all%s\n", textutil.Sanitize(p.By), textutil.Sanitize(p.Reason), programName(), c.dataFlag())
+	}
+	paused := s.Runtime.Org().PausedTasks(maxPausedLines + 1)
 	for _, task := range paused[:min(len(paused), maxPausedLines)] {
-		fmt.Fprintf(s.notices, "task %s is paused: %s; let it go on with: %s task retry %s%s\n", task.ID, textutil.Sanitize(taskErrorText(task.Pause.TaskError)), programName(), task.ID, c.dataFlag())
+		if why := s.Runtime.PauseOf(task.ID); why != nil {
+			fmt.Fprintf(s.notices, "task %s is paused: %s; let it go on with: %s%s\n", task.ID, textutil.Sanitize(pauseText(*why)), goOnCommand(task.ID, *why, ""), c.dataFlag())
+		}
 	}
 	if len(paused) > maxPausedLines {
 		fmt.Fprintf(s.notices, "more tasks are paused; list them with: %s task list --status paused%s\n", programName(), c.dataFlag())

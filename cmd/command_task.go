@@ -28,8 +28,9 @@ func newTaskCommand(c *common) *cobra.Command {
 		Long: `A task is a piece of work that a caller sent to the organization. A task is running, or
 waiting for a delayed message, while a process works on it. It is interrupted if no
 process does: "rolecall run --resume ID" continues it. It is paused if only the operator
-can help, for example by another key. "rolecall task retry ID" lets a task go on that is
-paused, has failed or was cancelled.
+can help, for example by another key, or if a person has paused it. "rolecall resume ID" ends
+the pause of a person. "rolecall task retry ID" lets a task go on that an error has paused,
+that has failed or was cancelled.
 
 A task is named by its id, or by the beginning of its id if that is unique and has at
 least 4 characters. "last" is the newest task.`,
@@ -196,10 +197,10 @@ func taskFields(t client.Task) fields {
 		}
 	}
 	if len(t.Suspended) > 0 {
-		f = append(f, [2]string{"suspended roles", joinNames(t.Suspended)})
+		f = append(f, [2]string{"paused roles", joinNames(t.Suspended)})
 	}
 	if t.Reason != nil {
-		f = append(f, [2]string{"paused", taskErrorText(t.Reason.TaskError)})
+		f = append(f, [2]string{"paused", pauseText(*t.Reason)})
 	}
 	f = append(f, [2]string{"text", t.Text}, [2]string{"result", resultText(t.Result)})
 	if t.Incomplete != "" {

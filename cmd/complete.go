@@ -51,7 +51,7 @@ var (
 	modelNames    = nameLister{declared: declaredModels}
 	callerNames   = nameLister{declared: declaredTokens}
 	taskStatuses  = fixedNames(org.Running, org.Waiting, org.Paused, org.Interrupted, org.Done, org.Failed, org.Cancelled)
-	agentStatuses = fixedNames(org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentFinished, org.AgentTerminated)
+	agentStatuses = fixedNames(org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentPaused, org.AgentFinished, org.AgentTerminated)
 )
 
 func fixedNames[T ~string](words ...T) nameLister {
@@ -64,9 +64,9 @@ func fixedNames[T ~string](words ...T) nameLister {
 
 // argumentNames are the names that a command takes as its first argument.
 var argumentNames = map[string]nameLister{
-	"role show": roleNames, "role update": roleNames, "role delete": roleNames, "role suspend": roleNames, "role resume": roleNames,
+	"role show": roleNames, "role update": roleNames, "role delete": roleNames,
 	"agent show": agentIDs, "agent abort": agentIDs, "agent terminate": agentIDs, "agent send": agentIDs, "agent transcript": agentIDs,
-	"task show": taskIDs, "task follow": taskIDs, "task retry": taskIDs, "task cancel": taskIDs,
+	"task show": taskIDs, "task follow": taskIDs, "task retry": taskIDs, "task cancel": taskIDs, "pause": taskIDs, "resume": taskIDs,
 	"group show": groupNames, "tool show": toolNames, "tool call": toolNames, "tool accept": pendingTools, "can": toolNames,
 	"artifact show": artifactIDs, "artifact get": artifactIDs, "model test": modelNames,
 }

@@ -165,7 +165,7 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"agent send clerk", 2, "either a text"},
 		{"agent send clerk --payload {", 2, "not JSON"},
 		{"agent send clerk text --payload {}", 2, "either a text"},
-		{"agent list --status asleep", 2, "--status is \"asleep\"; want one of starting, thinking, calling, waiting, finished, terminated"},
+		{"agent list --status asleep", 2, "--status is \"asleep\"; want one of starting, thinking, calling, waiting, paused, finished, terminated"},
 		{"task list --status asleep", 2, "--status is \"asleep\"; want one of running,"},
 		{"task list --since soon", 2, "--since is \"soon\", which is neither a duration"},
 		{"task list --limit", 2, "--limit needs a value; "},

@@ -72,6 +72,10 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return v.color(red, fmt.Sprintf("~ %s  %s", who, warningText(b)))
 	case journal.TaskPaused:
 		return v.color(red, fmt.Sprintf("~ the task is paused: %s: %s", b.Code, textutil.Sanitize(b.Reason)))
+	case journal.Paused:
+		return v.color(red, fmt.Sprintf("~ %s paused by %s%s", pausedThing(e.Role, b.RoleID, b.All), textutil.Sanitize(b.By), reasonText(b.Reason)))
+	case journal.Resumed:
+		return fmt.Sprintf("~ %s resumed by %s%s", pausedThing(e.Role, b.RoleID, b.All), textutil.Sanitize(b.By), reasonText(b.Reason))
 	case journal.TaskRetried:
 		return "~ the task goes on"
 	case journal.TaskDenied:
@@ -334,4 +338,23 @@ func payloadText(raw []byte, width int) string {
 		text = jsonText(raw)
 	}
 	return textutil.TruncateWidth(textutil.Sanitize(text), width)
+}
+
+// pausedThing names what an event about a pause is about.
+func pausedThing(role string, id identity.RoleID, all bool) string {
+	switch {
+	case all:
+		return "the organization is"
+	case id != "":
+		return "role " + textutil.Sanitize(role) + " is"
+	}
+	return "the task is"
+}
+
+// reasonText returns a reason for the end of a line, "" for none.
+func reasonText(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + textutil.Sanitize(reason)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/journal"
@@ -76,7 +77,7 @@ func (f *follower) showTask(ctx context.Context) (client.Task, error) {
 	if err != nil {
 		return task, err
 	}
-	works := task.Status != org.Interrupted && task.Status != org.Paused
+	works := task.Status != org.Interrupted && !needsRetry(task)
 	if works {
 		f.lost = time.Time{}
 	}
@@ -84,6 +85,12 @@ func (f *follower) showTask(ctx context.Context) (client.Task, error) {
 		return task, err
 	}
 	return f.api.FindTask(ctx, f.task)
+}
+
+// needsRetry reports whether a task is paused until it is retried. One that a person has paused
+// goes on by itself when it is resumed.
+func needsRetry(t client.Task) bool {
+	return t.Status == org.Paused && (t.Reason == nil || t.Reason.Code != errcode.Paused)
 }
 
 // readTask returns the task as it is, or at first as it was found.
@@ -112,7 +119,7 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 			}
 		}
 		if _, paused := e.Body.(journal.TaskPaused); paused { // it may have been retried since
-			if task, err := f.api.FindTask(ctx, f.task); err != nil || task.Status == org.Paused {
+			if task, err := f.api.FindTask(ctx, f.task); err != nil || needsRetry(task) {
 				return err
 			}
 		}

@@ -186,7 +186,7 @@ func newRootCommand(c *common) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(c), newInitCommand(c), newRunCommand(c), newChatCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
-		newTaskCommand(c), newApprovalCommand(c), newLogCommand(c), newUsageCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
+		newTaskCommand(c), newPauseCommand(c), newResumeCommand(c), newApprovalCommand(c), newLogCommand(c), newUsageCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
 		newServeCommand(c), newTokenCommand(c), newKeyCommand(c),
 		newApplyCommand(c), newConfigCommand(c),

@@ -20,10 +20,10 @@ func TestRun_SaysWhatDidNotHappen(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"role resume reader", 0, "role reader was not suspended"},
-		{"role suspend reader", 0, "role reader suspended"},
-		{"role suspend reader", 0, "role reader was suspended already"},
-		{"role resume reader", 0, "role reader resumed"},
+		{"resume --role reader", 0, "role reader was not paused"},
+		{"pause --role reader", 0, "role reader paused"},
+		{"pause --role reader", 0, "role reader was paused already"},
+		{"resume --role reader", 0, "role reader resumed"},
 		{"migrate " + tools + " --json", 2, "migrate prints YAML"},
 		{"migrate " + tools + " -f nosuch.yaml", 2, "migrate FILE reads no configuration; omit -f"},
 		{"token create ci --role nosuch -f nosuch.yaml", 2, "token create reads no configuration; omit -f"},

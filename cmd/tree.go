@@ -126,7 +126,7 @@ func (v *treeView) draw(text string) error {
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned, journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped,
-		journal.BudgetWarning, journal.TaskPaused, journal.TaskRetried:
+		journal.BudgetWarning, journal.TaskPaused, journal.TaskRetried, journal.Paused, journal.Resumed:
 		return true
 	case journal.ToolCall:
 		return b.Decision == journal.Denied

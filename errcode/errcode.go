@@ -83,6 +83,7 @@ const (
 	InvalidParent     Code = "invalid_parentAgentId"
 	TaskStalled       Code = "task_stalled"
 	TaskCancelled     Code = "task_cancelled"
+	Paused            Code = "paused"            // a person has paused the work; it goes on when it is resumed
 	InvalidResult     Code = "invalid_result"    // the result of a task does not fit its schema
 	IncompleteResult  Code = "incomplete_result" // the answer with the result was cut, filtered or refused
 	InvalidAnswer     Code = "invalid_answer"    // the model's answers are empty, or calls written as text

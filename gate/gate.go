@@ -242,13 +242,15 @@ type ToolList struct {
 	Names  []string          // of the visible tools, in order
 	JSON   []byte            // the visible tools, serialized by tool.MarshalTools
 	Gating toolgroups.Gating // unless it is NotGated, the agent must answer from these tools alone
+
+	Suspended string // why there are none until a role or the organization is resumed, "" if it is not paused
 }
 
 // ListTools returns what the principal is shown now. All of it comes from one View.
 func (s *Subject) ListTools() ToolList {
 	view := s.view()
 	sv := s.stateView(view)
-	return ToolList{sv.ToolNames(), sv.ToolJSON(), view.Gating()}
+	return ToolList{sv.ToolNames(), sv.ToolJSON(), view.Gating(), view.Suspended()}
 }
 
 // view returns the current View.
@@ -319,7 +321,7 @@ func (d Decision) ToolGated() bool {
 	return d.outcome != nil && d.outcome.Gating != toolgroups.NotGated
 }
 
-// Suspended says why everything is denied until the operator resumes a role, "" if it is
+// Suspended says why everything is denied until the operator resumes a role or the organization, "" if it is
 // not. All such denials have the same code and reason, whether the tool exists or not.
 func (d Decision) Suspended() string {
 	if d.outcome == nil || d.Allowed() {

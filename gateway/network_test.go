@@ -350,7 +350,7 @@ func TestNetworks_TaskKeepsLimit(t *testing.T) {
 	again := newFixtureIn(t, dir, answer)
 	for id, want := range map[identity.TaskID]bool{task: false, wide: true} {
 		ceiling := map[identity.TaskID]toolgroups.BoundSet{}
-		for _, stored := range again.Runtime.Org().NewestTasks(nil, "", 10) {
+		for _, stored := range again.Runtime.Org().NewestTasks(nil, 10) {
 			ceiling[stored.ID] = stored.Ceiling
 		}
 		if got := ceiling[id]; got.IsAll() || got.Set.Has("blue") != want || !got.Set.Has("red") {

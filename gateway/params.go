@@ -42,7 +42,7 @@ func statusQuery[T ~string](words []T) parameter {
 // taskStatuses and agentStatuses are the words that select by status.
 var (
 	taskStatuses  = []org.TaskStatus{org.Running, org.Waiting, org.Paused, org.Interrupted, org.Done, org.Failed, org.Cancelled}
-	agentStatuses = []org.AgentStatus{org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentFinished, org.AgentTerminated}
+	agentStatuses = []org.AgentStatus{org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentPaused, org.AgentFinished, org.AgentTerminated}
 )
 
 // eventParams are the query parameters that select events.

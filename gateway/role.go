@@ -210,23 +210,6 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	return wire.RoleChange{Role: a.roleOf(role), Diff: diff}, err
 }
 
-// suspendRole stops the agents and callers of a role. It answers with the record afterwards
-// and who loses which tools.
-func (a *api) suspendRole(r *http.Request) (any, error) { return a.setSuspension(r, a.rt.SuspendRole) }
-
-// resumeRole ends the suspension of a role.
-func (a *api) resumeRole(r *http.Request) (any, error) { return a.setSuspension(r, a.rt.ResumeRole) }
-
-// setSuspension suspends or resumes the role in the path with set.
-func (a *api) setSuspension(r *http.Request, set func(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, error)) (any, error) {
-	id, err := a.roleID(r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	role, diff, err := set(auth.LocalOperator(), id)
-	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.roleOf(role), Diff: diff}, wire.RevisionTag(role.Revision)}, err
-}
-
 // roleToChange reads dryRun and finds the role in the path.
 func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error) {
 	if dry, err = boolParam(r, "dryRun"); err != nil {

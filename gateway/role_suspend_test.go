@@ -37,12 +37,12 @@ func TestSuspendRole_DeniesEveryCall(t *testing.T) {
 		return list
 	}
 	before := answers()
-	changed := gatewaytest.GetJSON[wire.RoleChange](t, f, "POST /api/v1/roles/reader/suspend", "")
-	if !changed.Role.Suspended() || changed.Role.Revision != 2 || changed.Diff.Counts.Roles != 1 {
+	changed := gatewaytest.GetJSON[wire.PauseChange](t, f, "POST /api/v1/pause", `{"role":"reader"}`).Role
+	if !changed.Role.Suspended() || changed.Role.Revision != 1 || changed.Diff.Counts.Roles != 1 {
 		t.Errorf("got %+v", changed)
 	}
 	for i, got := range answers() {
-		if !strings.Contains(got, "tool TOOL is not available: role reader is suspended") || !strings.Contains(got, "tool_not_available") || i%3 != 2 && got != answers()[i%3] {
+		if !strings.Contains(got, "tool TOOL is not available: role reader is paused") || !strings.Contains(got, "tool_not_available") || i%3 != 2 && got != answers()[i%3] {
 			t.Errorf("answer %d: %s", i, got)
 		}
 	}
@@ -51,13 +51,13 @@ func TestSuspendRole_DeniesEveryCall(t *testing.T) {
 			t.Errorf("%s shows %s", path, body)
 		}
 	}
-	if got := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", `{"role":"reader","tool":"double","why":true}`); got.Rule != "role reader is suspended" || got.Limits[0].Kind != org.LimitUse || !got.Limits[0].Decides {
+	if got := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", `{"role":"reader","tool":"double","why":true}`); got.Rule != "role reader is paused" || got.Limits[0].Kind != org.LimitUse || !got.Limits[0].Decides {
 		t.Errorf("can says %+v", got)
 	}
-	gatewaytest.GetJSON[wire.RoleChange](t, f, "POST /api/v1/roles/reader/resume", "")
+	gatewaytest.GetJSON[wire.PauseChange](t, f, "POST /api/v1/resume", `{"role":"reader"}`)
 	for i, got := range answers() {
 		if i%3 == 0 && got != before[i] {
-			t.Errorf("answer %d after it was resumed: %s, before it was suspended: %s", i, got, before[i])
+			t.Errorf("answer %d after it was resumed: %s, before it was paused: %s", i, got, before[i])
 		}
 	}
 	var changes []string
@@ -69,7 +69,7 @@ func TestSuspendRole_DeniesEveryCall(t *testing.T) {
 			changes = append(changes, b.Change+" by "+b.By)
 		}
 	}
-	if got := strings.Join(changes, ", "); got != "suspended by operator, resumed by operator" {
+	if got := strings.Join(changes, ", "); got != "paused by operator, resumed by operator" {
 		t.Errorf("on record: %s", got)
 	}
 }
@@ -80,14 +80,14 @@ func TestSuspendRole_Tasks(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	desk := f.AddRole(t, "desk", "artifact")
 	caller := f.WithCaller(t, desk.ID)
-	for _, path := range []string{"POST /api/v1/roles/desk/suspend", "POST /api/v1/roles/desk/resume"} {
-		if status, body := caller.SendText(t, path, ""); status != http.StatusForbidden {
+	for _, path := range []string{"POST /api/v1/pause", "POST /api/v1/resume"} {
+		if status, body := caller.SendText(t, path, `{"role":"desk"}`); status != http.StatusForbidden {
 			t.Errorf("%s by a caller: %d %s", path, status, body)
 		}
-		if status, body := f.SendText(t, strings.Replace(path, "desk", "root", 1), ""); status != http.StatusConflict || !strings.Contains(body, "root cannot be suspended") {
+		if status, body := f.SendText(t, path, `{"role":"root"}`); status != http.StatusConflict || !strings.Contains(body, "root cannot be paused") {
 			t.Errorf("of root: %d %s", status, body)
 		}
-		if status, body := f.SendText(t, strings.Replace(path, "desk", "dusk", 1), ""); status != http.StatusNotFound || !strings.Contains(body, `did you mean \"desk\"`) {
+		if status, body := f.SendText(t, path, `{"role":"dusk"}`); status != http.StatusNotFound || !strings.Contains(body, `did you mean \"desk\"`) {
 			t.Errorf("of an unknown role: %d %s", status, body)
 		}
 	}
@@ -95,13 +95,13 @@ func TestSuspendRole_Tasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gatewaytest.GetJSON[wire.RoleChange](t, f, "POST /api/v1/roles/desk/suspend", "")
+	gatewaytest.GetJSON[wire.PauseChange](t, f, "POST /api/v1/pause", `{"role":"desk"}`)
 	if got := gatewaytest.GetJSON[wire.Task](t, f, "/api/v1/tasks/"+string(id), ""); len(got.Suspended) != 1 || got.Suspended[0] != "desk" {
 		t.Errorf("the task shows %v", got.Suspended)
 	}
 	for _, sender := range []*gatewaytest.Fixture{f, caller} {
 		status, body := sender.SendText(t, "POST /api/v1/tasks", `{"text":"go","role":"desk"}`)
-		if status != http.StatusForbidden || !strings.Contains(body, string(errcode.InsufficientPermissions)) || !strings.Contains(body, "suspended") {
+		if status != http.StatusForbidden || !strings.Contains(body, string(errcode.InsufficientPermissions)) || !strings.Contains(body, "paused") {
 			t.Errorf("a task with the role: %d %s", status, body)
 		}
 	}

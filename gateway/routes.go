@@ -87,6 +87,9 @@ func (a *api) processRoutes() []route {
 // askErrors are the codes of requests to an agent.
 var askErrors = []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.NoToolsAvailable, errcode.Conflict, errcode.StorageLow, errcode.LimitExceeded}
 
+// pauseErrors are the codes of pauses.
+var pauseErrors = []errcode.Code{errcode.TaskNotFound, errcode.RoleNotFound, errcode.Conflict}
+
 // taskRoutes are about tasks. A caller sees those that it has started.
 func (a *api) taskRoutes() []route {
 	unknown := []errcode.Code{errcode.TaskNotFound}
@@ -123,6 +126,12 @@ func (a *api) taskRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
 			params: []parameter{reasonQuery}, scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
+		}, {
+			method: "POST", path: "/api/v1/pause", id: "pause", summary: "Pause a task, a role or the organization; no call of it starts after the answer",
+			scopes: callers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.pause),
+		}, {
+			method: "POST", path: "/api/v1/resume", id: "resume", summary: "Let go on what was paused",
+			scopes: callers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.resume),
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}/questions", id: "listToolQuestions", summary: "List the questions of the tools of a task that wait for an answer, oldest first",
 			scopes: callers, answer: wire.ToolQuestions{}, errors: unknown, serve: jsonEndpoint(a.listToolQuestions),
@@ -189,12 +198,6 @@ func (a *api) roleRoutes() []route {
 				{name: "to", about: "reads events before this time"},
 			},
 			scopes: operators, answer: wire.RoleLint{}, errors: slices.Concat(unknown, []errcode.Code{errcode.InvalidRole}), serve: a.listEndpoint(a.lintRole),
-		}, {
-			method: "POST", path: "/api/v1/roles/{id}/suspend", id: "suspendRole", summary: "Stop the agents and callers of a role",
-			scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.suspendRole),
-		}, {
-			method: "POST", path: "/api/v1/roles/{id}/resume", id: "resumeRole", summary: "End the suspension of a role",
-			scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.resumeRole),
 		}, {
 			method: "DELETE", path: "/api/v1/roles/{id}", id: "deleteRole", summary: "Delete a role",
 			params: []parameter{dryRunQuery}, scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.deleteRole),

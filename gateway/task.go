@@ -91,12 +91,9 @@ type taskFilter struct {
 // newestTasks returns up to limit tasks that are older than before and pass the filter,
 // newest first.
 func (a *api) newestTasks(before *org.Task, filter taskFilter, limit int) (list []org.Task) {
-	recorded := filter.status
-	if recorded == org.Waiting || recorded == org.Interrupted {
-		recorded = org.Running
-	}
+	recorded := recordedAs(filter.status)
 	for len(list) < limit {
-		part := a.org().NewestTasks(before, recorded, limit)
+		part := a.org().NewestTasks(before, limit, recorded...)
 		for _, t := range part {
 			if t.CreatedAt.Before(filter.since) {
 				return list
@@ -111,6 +108,19 @@ func (a *api) newestTasks(before *org.Task, filter taskFilter, limit int) (list 
 		before = &part[len(part)-1]
 	}
 	return list
+}
+
+// recordedAs returns the statuses that the records of tasks with a status may have; none for any.
+func recordedAs(status org.TaskStatus) []org.TaskStatus {
+	switch status {
+	case "":
+		return nil
+	case org.Waiting, org.Interrupted:
+		return []org.TaskStatus{org.Running}
+	case org.Paused: // by a person, or by an error
+		return []org.TaskStatus{org.Running, org.Paused}
+	}
+	return []org.TaskStatus{status}
 }
 
 // selects reports whether a task has the caller and the status of the filter.
@@ -256,9 +266,15 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 func (a *api) taskOf(t org.Task, reader identity.Principal) wire.Task {
 	out := wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
-		Input: t.Input, Schema: t.Schema, Workspace: shownWorkspace(&t), ReadOnly: t.ReadOnly, Result: t.Result, Incomplete: t.Incomplete, Error: t.Error, Reason: t.Pause,
+		Input: t.Input, Schema: t.Schema, Workspace: shownWorkspace(&t), ReadOnly: t.ReadOnly, Result: t.Result, Incomplete: t.Incomplete, Error: t.Error,
 		Requested: requestedGroups(t), Open: t.Open, Driven: t.Driven, Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
-		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
+		CreatedAt: t.CreatedAt, EndedAt: t.EndedAt,
+	}
+	if out.Status == org.Paused {
+		out.Reason = a.rt.PauseOf(t.ID)
+	}
+	if out.Deadline = t.Deadline; !out.Status.Ended() {
+		out.Deadline, _ = a.org().DeadlineOf(t.ID)
 	}
 	if t.As != "" && reader.Kind == identity.Operator {
 		out.As, out.AsID = a.roleName(t.As), t.As

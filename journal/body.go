@@ -120,7 +120,7 @@ type ToolCall struct {
 	Decision string          `json:"decision"` // allowed or denied
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call, or "suspended"
+	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call, or "paused"
 	Epoch    uint64          `json:"epoch"`
 	Effect   tool.Effect     `json:"effect,omitzero"`    // of the tool when the call started; absent means mutating
 	Caller   string          `json:"caller,omitempty"`   // the identity.Principal that called, unless it is an agent
@@ -235,11 +235,11 @@ type StateTransition struct {
 	Caller string `json:"caller,omitempty"` // as in ToolCall
 }
 
-// RoleChanged records that a role was created, updated, deleted, revived, suspended or
+// RoleChanged records that a role was created, updated, deleted, revived, paused or
 // resumed. The role root stands for what root may grant.
 type RoleChanged struct {
 	RoleID identity.RoleID `json:"roleId"`
-	Change string          `json:"change"` // created, updated, deleted, revived, suspended or resumed
+	Change string          `json:"change"` // created, updated, deleted, revived, paused or resumed
 	By     string          `json:"by"`
 	Record json.RawMessage `json:"record"`         // the role after the change
 	Diff   json.RawMessage `json:"diff,omitempty"` // an org.PermissionDiff
@@ -355,6 +355,19 @@ type BudgetWarning struct {
 	Limit    int64            `json:"limit"`
 }
 
+// Paused records that a person has paused a task, a role or the organization. It names one of them:
+// the task in the event, the role in RoleID, or All.
+type Paused struct {
+	By     string          `json:"by"` // the identity.Principal
+	Reason string          `json:"reason,omitempty"`
+	RoleID identity.RoleID `json:"roleId,omitempty"`
+	All    bool            `json:"all,omitempty"`
+	Epoch  uint64          `json:"epoch"`
+}
+
+// Resumed records that a person has ended a pause. It names what goes on as Paused does.
+type Resumed Paused
+
 // TaskEnded records the end of a task.
 type TaskEnded struct {
 	Status     string           `json:"status"` // done, failed or cancelled
@@ -402,6 +415,8 @@ func (MailDropped) EventType() EventType       { return "mail_dropped" }
 func (BudgetWarning) EventType() EventType     { return "budget_warning" }
 func (TaskPaused) EventType() EventType        { return "task_paused" }
 func (TaskRetried) EventType() EventType       { return "task_retried" }
+func (Paused) EventType() EventType            { return "paused" }
+func (Resumed) EventType() EventType           { return "resumed" }
 func (TaskEnded) EventType() EventType         { return "result" }
 func (EventGap) EventType() EventType          { return "gap" }
 
@@ -435,6 +450,8 @@ func (MailDropped) body()       {}
 func (BudgetWarning) body()     {}
 func (TaskPaused) body()        {}
 func (TaskRetried) body()       {}
+func (Paused) body()            {}
+func (Resumed) body()           {}
 func (TaskEnded) body()         {}
 func (EventGap) body()          {}
 
@@ -462,6 +479,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
 	decoder[MailDropped], decoder[BudgetWarning], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
 	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot], decoder[ApprovalRequested], decoder[ApprovalDecided],
+	decoder[Paused], decoder[Resumed],
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
@@ -474,6 +492,7 @@ func EventTypes() []EventType {
 		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), BudgetWarning{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
 		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(), ApprovalRequested{}.EventType(), ApprovalDecided{}.EventType(),
+		Paused{}.EventType(), Resumed{}.EventType(),
 	}
 	slices.Sort(list)
 	return list

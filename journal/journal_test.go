@@ -71,6 +71,8 @@ var bodies = []struct {
 	{journal.BudgetWarning{Owner: "a", Quantity: "tokens", Used: 8, Limit: 10}, "owner quantity used limit"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7}, "by tokens costNano requests"},
+	{journal.Paused{By: "operator", Reason: "r", RoleID: "w", All: true, Epoch: 4}, "by reason roleId all epoch"},
+	{journal.Resumed{By: "operator", Reason: "r", RoleID: "w", All: true, Epoch: 5}, "by reason roleId all epoch"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},
 	{journal.EventGap{Last: 12}, "last"},
 }
@@ -149,7 +151,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
-		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried ungrounded_answer error result gap " +
+		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried paused resumed ungrounded_answer error result gap " +
 		"question_asked question_answered prompt_got approval_requested approval_decided budget_warning")
 	var public []string
 	seen := map[journal.EventType]bool{}

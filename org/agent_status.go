@@ -10,6 +10,7 @@ const (
 	AgentThinking   AgentStatus = "thinking"   // its model is asked
 	AgentCalling    AgentStatus = "calling"    // its tool calls run
 	AgentWaiting    AgentStatus = "waiting"    // for a message, or for its task to be resumed
+	AgentPaused     AgentStatus = "paused"     // it has work, and goes on when its task, its role or the organization is resumed
 	AgentFinished   AgentStatus = "finished"   // its task has ended
 	AgentTerminated AgentStatus = "terminated" // removed before its task ended
 )

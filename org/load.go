@@ -17,6 +17,7 @@ func (o *Org) load(source RecordSource) {
 			_ = json.Unmarshal(r.Value, &o.epoch) // a lost epoch starts at 0 again
 		}
 	}
+	o.loadPause(source)
 	o.loadRootGrant(source)
 	o.loadTools(source)
 	for r := range o.validRecords(source, KindRole) {

@@ -67,7 +67,7 @@ const (
 	KindAgent      RecordKind = "agent" // an active agent
 	KindTerminated RecordKind = "ended" // a terminated agent; Load does not read these
 	KindTask       RecordKind = "task"
-	KindMeta       RecordKind = "meta"   // keys "epoch", "rootGrant" and "observed"
+	KindMeta       RecordKind = "meta"   // keys "epoch", "rootGrant", "observed" and "pause"
 	KindCaller     RecordKind = "caller" // the workflow state of an external caller
 
 	KindToolHistory RecordKind = "tools" // the tools that a role had
@@ -117,6 +117,7 @@ type Org struct {
 	scopes     scopeIndex
 	limits     TaskLimits
 	epoch      uint64
+	pause      orgPause
 	planned    *rolePlan // takes effect with the next change of the registry; nil if there is none
 
 	callers callers

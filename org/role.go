@@ -64,14 +64,14 @@ type Role struct {
 	Task          identity.TaskID                              `json:"task,omitempty"`      // of the agent that created it
 	Caller        string                                       `json:"caller,omitempty"`    // who started that task, as in Task; only tasks of the same caller have the role
 	CallerRole    identity.RoleID                              `json:"callerRole,omitempty"`
-	SuspendedAt   time.Time                                    `json:"suspendedAt,omitzero"` // when the operator suspended it; zero if it is not suspended
-	Server        string                                       `json:"server,omitempty"`     // restricts its agents, and the agents they create, to the tools of this server
-	Tasks         RoleTasks                                    `json:"tasks,omitzero"`       // only of declared roles
-	Result        *ResultSpec                                  `json:"result,omitempty"`     // what its agents' results must be; nil for any result
-	Agent         *RoleAgent                                   `json:"agent,omitempty"`      // lets its callers ask its agents; only of declared roles
-	States        []string                                     `json:"states,omitempty"`     // workflow states in which its callers may begin; only of declared roles
-	Approval      []approval.Rule                              `json:"approval,omitempty"`   // which calls of its agents and callers, and of those below, wait for people; only of declared roles
-	Bind          bounds.Bind                                  `json:"bind,omitempty"`       // bounds the arguments of tools wherever it uses or grants them
+	Suspension                                                 // that the operator has set
+	Server        string                                       `json:"server,omitempty"`   // restricts its agents, and the agents they create, to the tools of this server
+	Tasks         RoleTasks                                    `json:"tasks,omitzero"`     // only of declared roles
+	Result        *ResultSpec                                  `json:"result,omitempty"`   // what its agents' results must be; nil for any result
+	Agent         *RoleAgent                                   `json:"agent,omitempty"`    // lets its callers ask its agents; only of declared roles
+	States        []string                                     `json:"states,omitempty"`   // workflow states in which its callers may begin; only of declared roles
+	Approval      []approval.Rule                              `json:"approval,omitempty"` // which calls of its agents and callers, and of those below, wait for people; only of declared roles
+	Bind          bounds.Bind                                  `json:"bind,omitempty"`     // bounds the arguments of tools wherever it uses or grants them
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -392,7 +392,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	}
 	next.GroupOwners = rebindOwners(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt, next.Task = old.CreatedBy, old.CreatedByRole, old.CreatedAt, old.Task
-	next.Caller, next.CallerRole, next.SuspendedAt = old.Caller, old.CallerRole, old.SuspendedAt
+	next.Caller, next.CallerRole, next.Suspension = old.Caller, old.CallerRole, old.Suspension
 	kept := old.Tasks
 	if slices.Contains(spec.Defaults, TasksField) {
 		kept = RoleTasks{}
@@ -521,7 +521,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}
-	made.SuspendedAt = o.suspensionOf(made)
+	made.Suspension = o.suspensionOf(made)
 	return made, nil
 }
 
@@ -583,7 +583,7 @@ func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r, approval: r.Approval}
 	}
 	if r.Suspended() {
-		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true, approval: r.Approval}
+		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is paused", role: r, suspended: true, approval: r.Approval}
 	}
 	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r, approval: r.Approval}
 	if c.Only != "" {

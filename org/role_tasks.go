@@ -69,7 +69,7 @@ func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
 	}
 	caller := o.roles[by.Role]
 	if as, given := caller.tasksAs(o.lookupRole); given && !as.isActive() {
-		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounds its tasks was deleted or suspended")
+		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounds its tasks was deleted or paused")
 	}
 	g.limits = append(callerTaskLimits(o.lookupRole, by.Role), within(by)...)
 	return g, nil

@@ -8,31 +8,40 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Suspended reports whether the operator has suspended r. Its agents and its callers may
+// Suspension says since when a role is paused, and by whom. The zero Suspension is that of a role
+// that is not paused.
+type Suspension struct {
+	SuspendedAt   time.Time `json:"suspendedAt,omitzero"`    // since when it is paused; zero if it is not
+	SuspendedBy   string    `json:"suspendedBy,omitempty"`   // identity.Principal.String
+	SuspendReason string    `json:"suspendReason,omitempty"` // what the operator gave
+}
+
+// Suspended reports whether the operator has paused r. Its agents and its callers may
 // then call nothing, and nothing is spawned or started with it. The roles that its agents
 // created may use nothing either, as with a deleted creator.
-func (r *Role) Suspended() bool { return !r.SuspendedAt.IsZero() }
+func (s Suspension) Suspended() bool { return !s.SuspendedAt.IsZero() }
 
-// SuspendRole suspends a role until ResumeRole, also one of the configuration, and returns
-// who loses tools. A suspended role that is suspended again does not change.
+// PauseRole pauses a role until ResumeRole, also one of the configuration, and returns
+// who loses tools. A paused role keeps its first pause, and there are no changes. The revision of the
+// role stays: what it may do when it is resumed has not changed.
 //
-// Updates and configurations keep a suspension, and so does a role of the operator or the
-// configuration that is created under the name of a suspended one that was deleted.
+// Updates and configurations keep a pause, and so does a role of the operator or the
+// configuration that is created under the name of a paused one that was deleted.
 //
 // Errors have the codes RoleNotFound, InsufficientPermissions if by is not the operator, and
 // Conflict for RootRole: root works in every task that names no role.
-func (o *Org) SuspendRole(by identity.Principal, id identity.RoleID) (Role, PermissionDiff, []RecordChange, error) {
-	return o.setSuspension("suspend", by, id, true)
+func (o *Org) PauseRole(by identity.Principal, id identity.RoleID, reason string) (Role, PermissionDiff, []RecordChange, error) {
+	return o.setSuspension("pause", by, id, Suspension{o.config.Now().UTC(), by.String(), reason})
 }
 
-// ResumeRole ends the suspension of a role and returns who gains tools. The errors are those
-// of SuspendRole. A role that is not suspended does not change.
+// ResumeRole ends the pause of a role and returns who gains tools. The errors are those
+// of PauseRole. A role that is not paused does not change.
 func (o *Org) ResumeRole(by identity.Principal, id identity.RoleID) (Role, PermissionDiff, []RecordChange, error) {
-	return o.setSuspension("resume", by, id, false)
+	return o.setSuspension("resume", by, id, Suspension{})
 }
 
-// setSuspension suspends or resumes a role. Errors name the change with verb.
-func (o *Org) setSuspension(verb string, by identity.Principal, id identity.RoleID, suspend bool) (Role, PermissionDiff, []RecordChange, error) {
+// setSuspension pauses or resumes a role. Errors name the change with verb.
+func (o *Org) setSuspension(verb string, by identity.Principal, id identity.RoleID, set Suspension) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, ok := o.roles[id]
@@ -40,32 +49,29 @@ func (o *Org) setSuspension(verb string, by identity.Principal, id identity.Role
 	case by.Kind != identity.Operator:
 		return Role{}, PermissionDiff{}, nil, errcode.New(errcode.InsufficientPermissions, "%s role %q: only the operator may %s roles", verb, id, verb)
 	case id == RootRole:
-		return Role{}, PermissionDiff{}, nil, errcode.New(errcode.Conflict, "%s role root: root cannot be suspended; cancel its tasks, or suspend the roles of the agents that it spawns", verb)
+		return Role{}, PermissionDiff{}, nil, errcode.New(errcode.Conflict, "%s role root: root cannot be paused; pause its tasks, or the roles of the agents that it spawns", verb)
 	case !ok || old.Status != Active:
 		return Role{}, PermissionDiff{}, nil, notFound(errcode.RoleNotFound, "role", string(id))
-	case old.Suspended() == suspend:
+	case old.Suspended() == set.Suspended():
 		return *old, o.diff(old), nil, nil
 	}
 	next := *old
-	next.Revision, next.SuspendedAt = old.Revision+1, time.Time{}
-	if suspend {
-		next.SuspendedAt = o.config.Now().UTC()
-	}
+	next.Suspension = set
 	diff, changes := o.replaceRole(old, &next, false)
 	return next, diff, changes, nil
 }
 
-// errSuspended returns the error for an attempt that a suspended role rules out.
+// errSuspended returns the error for an attempt that a paused role rules out.
 func errSuspended(attempt string, r *Role) error {
-	return errcode.New(errcode.InsufficientPermissions, "%s role %q: the operator has suspended it", attempt, r.Name)
+	return errcode.New(errcode.InsufficientPermissions, "%s role %q: the operator has paused it", attempt, r.Name)
 }
 
-// suspensionOf returns since when a new role is suspended, the zero time if it is not. The
+// suspensionOf returns the pause of a new role, the zero Suspension if it has none. The
 // youngest declared role that has or had the name of a declared one decides, so that
 // deleting a role and creating it again does not resume it.
-func (o *Org) suspensionOf(made *Role) time.Time {
+func (o *Org) suspensionOf(made *Role) Suspension {
 	if !made.declared() || !o.keptNames[made.Name] {
-		return time.Time{}
+		return Suspension{}
 	}
 	var last *Role
 	for _, r := range o.roles {
@@ -74,9 +80,9 @@ func (o *Org) suspensionOf(made *Role) time.Time {
 		}
 	}
 	if last == nil {
-		return time.Time{}
+		return Suspension{}
 	}
-	return last.SuspendedAt
+	return last.Suspension
 }
 
 // suspension returns why the agents of a scope are denied everything until a role is
@@ -86,7 +92,7 @@ func suspension(use constraint, limits []constraint) string {
 	case use.suspended:
 		return use.reason
 	case slices.ContainsFunc(limits, func(c constraint) bool { return c.suspended }):
-		return "a role that bounds this one is suspended"
+		return "a role that bounds this one is paused"
 	}
 	return ""
 }

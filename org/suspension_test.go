@@ -12,7 +12,9 @@ import (
 )
 
 func (f *fixture) suspend(id identity.RoleID) org.PermissionDiff {
-	return f.suspension(f.SuspendRole, id)
+	return f.suspension(func(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
+		return f.PauseRole(by, id, "")
+	}, id)
 }
 func (f *fixture) resume(id identity.RoleID) org.PermissionDiff {
 	return f.suspension(f.ResumeRole, id)
@@ -63,10 +65,10 @@ func TestSuspendRole_StopsAgentsAndCallers(t *testing.T) {
 		if got := f.callerTools(boss.ID); len(got) != 0 {
 			t.Errorf("the caller has %v", got)
 		}
-		if got := f.WhyAgent(chief, handle(f.groups, "search")); got != "role boss is suspended" {
+		if got := f.WhyAgent(chief, handle(f.groups, "search")); got != "role boss is paused" {
 			t.Errorf("the agent is denied by %q", got)
 		}
-		if got := f.WhyAgent(worker, handle(f.groups, "search")); got != "role boss is suspended" {
+		if got := f.WhyAgent(worker, handle(f.groups, "search")); got != "role boss is paused" {
 			t.Errorf("the agent of the created role is denied by %q", got)
 		}
 		f.reopen()
@@ -93,7 +95,7 @@ func TestSuspendRole_Reason(t *testing.T) {
 	chief := f.spawn(f.task(org.TaskSpec{}), boss.ID)
 	worker := f.spawn(chief, f.role(identity.ByAgent(chief), org.RoleSpec{Name: "made", Use: of("docs")}).ID)
 	f.suspend(boss.ID)
-	for agent, want := range map[identity.AgentID]string{chief: "role boss is suspended", worker: "a role that bounds this one is suspended"} {
+	for agent, want := range map[identity.AgentID]string{chief: "role boss is paused", worker: "a role that bounds this one is paused"} {
 		ref, _ := f.ResolveView(identity.ByAgent(agent))
 		for _, rule := range []toolgroups.DecisionRule{toolgroups.NotGranted, toolgroups.NoSuchTool} {
 			if e := ref.CurrentView().RuleEvaluation(rule); e.Suspended != want || e.Gating != toolgroups.Gated {
@@ -110,14 +112,14 @@ func TestSuspendRole_NothingBegins(t *testing.T) {
 	r := f.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
 	f.suspend(r.ID)
 	_, err := f.trySpawn(root, r.ID)
-	wantCode(t, err, errcode.InsufficientPermissions, "the operator has suspended it")
+	wantCode(t, err, errcode.InsufficientPermissions, "the operator has paused it")
 	if list, _ := f.SpawnableRoles(root, "", 10); len(list) != 0 {
 		t.Errorf("offered for hire: %v", list)
 	}
 	ann := identity.ByCaller("ann", r.ID)
 	for _, spec := range []org.TaskSpec{{Caller: operator, Role: "r"}, {Caller: ann}, {Caller: ann, Role: string(r.ID)}} {
 		_, _, _, err := f.StartTask(identity.TaskID(f.id("t")), spec)
-		wantCode(t, err, errcode.InsufficientPermissions, "the operator has suspended it")
+		wantCode(t, err, errcode.InsufficientPermissions, "the operator has paused it")
 	}
 	f.resume(r.ID)
 	f.spawn(root, r.ID)
@@ -131,7 +133,7 @@ func TestSuspendRole_Errors(t *testing.T) {
 	agent := f.spawn(f.task(org.TaskSpec{}), r.ID)
 	f.suspend(r.ID)
 	for _, by := range []identity.Principal{{}, identity.ByAgent(agent), identity.ByCaller("ann", r.ID), {Kind: identity.Configuration}} {
-		_, _, _, err := f.SuspendRole(by, r.ID)
+		_, _, _, err := f.PauseRole(by, r.ID, "")
 		wantCode(t, err, errcode.InsufficientPermissions)
 		_, _, changes, err := f.ResumeRole(by, r.ID)
 		wantCode(t, err, errcode.InsufficientPermissions)
@@ -139,9 +141,9 @@ func TestSuspendRole_Errors(t *testing.T) {
 			t.Errorf("%v resumed the role", by)
 		}
 	}
-	_, _, _, err := f.SuspendRole(operator, org.RootRole)
-	wantCode(t, err, errcode.Conflict, "root cannot be suspended")
-	_, _, _, err = f.SuspendRole(operator, "nowhere")
+	_, _, _, err := f.PauseRole(operator, org.RootRole, "")
+	wantCode(t, err, errcode.Conflict, "root cannot be paused")
+	_, _, _, err = f.PauseRole(operator, "nowhere", "")
 	wantCode(t, err, errcode.RoleNotFound)
 	if _, _, err := f.DeleteRole(operator, r.ID, false); err != nil {
 		t.Fatal(err)

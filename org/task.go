@@ -33,7 +33,7 @@ const (
 	Running     TaskStatus = "running"     // its agents are working
 	Waiting     TaskStatus = "waiting"     // only delayed messages are left to do
 	Interrupted TaskStatus = "interrupted" // no process works on it; it can be resumed
-	Paused      TaskStatus = "paused"      // it goes on when the operator retries it
+	Paused      TaskStatus = "paused"      // it goes on when it is resumed or retried
 	Done        TaskStatus = "done"
 	Failed      TaskStatus = "failed"
 	Cancelled   TaskStatus = "cancelled"
@@ -68,6 +68,7 @@ type Task struct {
 	Incomplete    model.StopReason     `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
 	Error         *TaskError           `json:"error,omitempty"`
 	Pause         *TaskPause           `json:"pause,omitempty"`           // why it is paused; nil unless Status is Paused
+	Held          *Pause               `json:"held,omitempty"`            // who has paused it until it is resumed; nil if it may run
 	Asked         bool                 `json:"asked,omitempty"`           // a request to its first agent (TaskSpec.Ask)
 	Requested     *toolgroups.GroupSet `json:"requestedGroups,omitempty"` // the groups that the request named; nil if it named none
 	Open          bool                 `json:"open,omitempty"`            // it does not end with the turn of its first agent
@@ -76,14 +77,15 @@ type Task struct {
 	Extra         ModelAllowance       `json:"extra,omitzero"`            // what its models may use beyond the budgets
 	CreatedAt     time.Time            `json:"createdAt"`
 	EndedAt       time.Time            `json:"endedAt,omitzero"`
-	FirstSeq      uint64               `json:"firstSeq"`          // its events have higher sequence numbers
-	EndSeq        uint64               `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
-	Key           string               `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
-	Timeout       time.Duration        `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
-	Deadline      time.Time            `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
-	Request       string               `json:"request,omitempty"` // digest of what its caller asked for; only with a key
-	Trigger       *TaskTrigger         `json:"trigger,omitempty"` // the trigger that started it; nil for none
-	Network       *toolgroups.BoundSet `json:"network,omitempty"` // limit of the network from which it was started; nil for none
+	FirstSeq      uint64               `json:"firstSeq"`               // its events have higher sequence numbers
+	EndSeq        uint64               `json:"endSeq,omitempty"`       // the event of its end has a higher sequence number, those of ends before a retry a lower one
+	Key           string               `json:"key,omitempty"`          // idempotency key, unique among the tasks of its caller
+	Timeout       time.Duration        `json:"timeout,omitempty"`      // from the start to Deadline; a retry moves Deadline
+	Deadline      time.Time            `json:"deadline,omitzero"`      // when the task is cancelled, without the pauses of the organization since PausedBefore; zero for no limit
+	PausedBefore  time.Duration        `json:"pausedBefore,omitempty"` // how long the organization had been paused when Deadline was set
+	Request       string               `json:"request,omitempty"`      // digest of what its caller asked for; only with a key
+	Trigger       *TaskTrigger         `json:"trigger,omitempty"`      // the trigger that started it; nil for none
+	Network       *toolgroups.BoundSet `json:"network,omitempty"`      // limit of the network from which it was started; nil for none
 }
 
 // TaskError is the reason why a task failed.
@@ -100,9 +102,11 @@ type TaskEnd struct {
 	Error      *TaskError
 }
 
-// TaskPause is the reason why a task is paused.
+// TaskPause is the reason why a task is paused. The code is Paused if a person has paused it until it is
+// resumed, with By. Others pause it until it is retried.
 type TaskPause struct {
 	TaskError
+	By string    `json:"by,omitempty"` // identity.Principal.String
 	At time.Time `json:"at"`
 }
 
@@ -324,7 +328,7 @@ func (o *Org) newTask(id identity.TaskID, seq uint64, p *PreparedTask) Task {
 		Top: TopAgentID(id), CallerRole: s.Caller.Role,
 	}
 	if s.Timeout > 0 {
-		task.Timeout, task.Deadline = s.Timeout, task.CreatedAt.Add(s.Timeout)
+		task.Timeout, task.Deadline, task.PausedBefore = s.Timeout, task.CreatedAt.Add(s.Timeout), o.totalPaused()
 	}
 	return task
 }
@@ -456,7 +460,7 @@ func (o *Org) EndTask(stored *Task, end TaskEnd, seq uint64) []RecordChange {
 	}
 	o.countRunning(t, -o.taskAgents[stored.ID])
 	o.unlistAgents(stored)
-	stored.Status, stored.Result, stored.Incomplete, stored.Error, stored.Pause = end.Status, end.Result, end.Incomplete, end.Error, nil
+	stored.Status, stored.Result, stored.Incomplete, stored.Error, stored.Pause, stored.Held = end.Status, end.Result, end.Incomplete, end.Error, nil, nil
 	stored.EndedAt, stored.EndSeq = o.config.Now().UTC(), seq
 	*t = *stored.summary()
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}
@@ -485,9 +489,21 @@ func (o *Org) ListTasks() []Task {
 }
 
 // NewestTasks returns up to limit tasks that are older than before, newest first and
-// without texts and results. Nil is no bound, and an empty status selects all. Its time
-// does not grow with the number of older tasks, unless few of them have the status.
-func (o *Org) NewestTasks(before *Task, status TaskStatus, limit int) []Task {
+// without texts and results. Nil is no bound. recorded are the statuses of their records; none
+// selects all. Its time does not grow with the number of older tasks, unless few of them have
+// one of the statuses.
+func (o *Org) NewestTasks(before *Task, limit int, recorded ...TaskStatus) []Task {
+	return o.newestTasks(before, limit, func(t *Task) bool { return len(recorded) == 0 || slices.Contains(recorded, t.Status) })
+}
+
+// PausedTasks returns up to limit tasks that an error, their budget or a person has paused, as
+// NewestTasks does. Those of a paused organization or role are not among them.
+func (o *Org) PausedTasks(limit int) []Task {
+	return o.newestTasks(nil, limit, func(t *Task) bool { return t.Status == Paused || t.Held != nil })
+}
+
+// newestTasks returns up to limit tasks that are older than before and that selects accepts.
+func (o *Org) newestTasks(before *Task, limit int, selects func(*Task) bool) []Task {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	end := len(o.tasksByAge)
@@ -499,7 +515,7 @@ func (o *Org) NewestTasks(before *Task, status TaskStatus, limit int) []Task {
 		if len(list) == limit {
 			break
 		}
-		if status == "" || t.Status == status {
+		if selects(t) {
 			list = append(list, *t)
 		}
 	}

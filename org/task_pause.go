@@ -17,7 +17,8 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 	if !ok || t.Status != Running {
 		return nil
 	}
-	stored.Status, stored.Pause = Paused, &TaskPause{TaskError: reason, At: o.config.Now().UTC()}
+	stored.Status, stored.Pause, stored.Held = Paused, &TaskPause{TaskError: reason, At: o.config.Now().UTC()}, t.Held // stored may be older
+	stored.Deadline, stored.PausedBefore = t.Deadline, t.PausedBefore
 	*t = *stored.summary()
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}
 }
@@ -40,6 +41,8 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 		return nil, notFound(errcode.TaskNotFound, "task", string(stored.ID))
 	case t.Status == Cancelled && by.Kind != identity.Operator:
 		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", t.ID)
+	case t.Status == Running && t.Held != nil:
+		return nil, errcode.New(errcode.Conflict, "retry task %s: it is paused by %s; \"rolecall resume\" lets it go on", t.ID, t.Held.By).With("task", t.ID)
 	case t.Status == Running:
 		return nil, errcode.New(errcode.Conflict, "retry task %s: the task has not stopped; if no process works on it, run --resume continues it", t.ID).With("task", t.ID)
 	case t.Status == Done:
@@ -54,7 +57,8 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 			return nil, err
 		}
 	}
-	stored.extendDeadline(o.config.Now().UTC())
+	stored.Held, stored.Deadline, stored.PausedBefore = t.Held, t.Deadline, t.PausedBefore // stored may be older
+	o.extendDeadline(stored)
 	stored.Status, stored.Pause, stored.Error, stored.EndedAt = Running, nil, nil, time.Time{}
 	stored.Extra.Tokens = addClamped(stored.Extra.Tokens, extra.Tokens)
 	stored.Extra.Cost = addClamped(stored.Extra.Cost, extra.Cost)
@@ -90,8 +94,9 @@ func (o *Org) checkRetry(by identity.Principal, t *Task) error {
 	return nil
 }
 
-// extendDeadline moves the deadline of a task that has stopped and goes on now.
-func (t *Task) extendDeadline(now time.Time) {
+// extendDeadline moves the deadline of a task that has stopped and goes on now. It must be
+// called with mu held.
+func (o *Org) extendDeadline(t *Task) {
 	if t.Deadline.IsZero() {
 		return
 	}
@@ -99,11 +104,11 @@ func (t *Task) extendDeadline(now time.Time) {
 	if t.Pause != nil {
 		stopped = t.Pause.At
 	}
-	left := t.Deadline.Sub(stopped)
+	left := o.deadline(t).Sub(stopped)
 	if left <= 0 {
 		left = t.Timeout
 	}
-	t.Deadline = now.Add(left)
+	t.Deadline, t.PausedBefore = o.config.Now().UTC().Add(left), o.totalPaused()
 }
 
 // addClamped adds two amounts that are not negative, up to the largest int64.

@@ -101,7 +101,7 @@ func TestRetryTask_OnlyWhatMayStart(t *testing.T) {
 	for _, id := range []identity.RoleID{ops.ID, clerk.ID, first.ID} {
 		f.suspend(id)
 		_, err := f.RetryTask(ann, task, org.ModelAllowance{})
-		wantCode(t, err, errcode.InsufficientPermissions, "suspended")
+		wantCode(t, err, errcode.InsufficientPermissions, "paused")
 		f.resume(id)
 	}
 	f.suspend(clerk.ID)

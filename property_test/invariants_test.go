@@ -308,9 +308,9 @@ func (v *invariants) suspendedBecause(p *agentRecord) string {
 	case p.gone || p.root:
 		return ""
 	case v.roles[p.role] != nil && isSuspended(v.roles[p.role]):
-		return "role " + v.roles[p.role].name + " is suspended"
+		return "role " + v.roles[p.role].name + " is paused"
 	case slices.ContainsFunc(v.boundingRoles(p), isSuspended):
-		return "a role that bounds this one is suspended"
+		return "a role that bounds this one is paused"
 	}
 	return ""
 }

@@ -227,9 +227,9 @@ func (s *revocationRace) changeRights(n int) error {
 	case 4:
 		return s.unregisterBriefly()
 	case 5:
-		_, _, err = s.SuspendRole(operator, s.role)
+		_, _, err = s.PauseRole(operator, s.role, "")
 	case 6:
-		_, _, err = s.ResumeRole(operator, s.role)
+		_, _, err = s.ResumeRole(operator, s.role, "")
 	}
 	return err
 }

@@ -67,9 +67,9 @@ func (s *attackEnv) playDenials() error {
 	return errors.Join(
 		p.wantOutcome(allowedByTasksAs, "t0"), // a tool of alpha, which the caller may not use
 		p.wantOutcome(deniedByState, "t4"),    // a tool of gamma, which the first state lacks
-		p.changed(p.SuspendRole(operator, p.manager.role)),
+		p.changed(p.PauseRole(operator, p.manager.role, "")),
 		p.wantOutcome(deniedBySuspension, "t0"),
-		p.changed(p.ResumeRole(operator, p.manager.role)),
+		p.changed(p.ResumeRole(operator, p.manager.role, "")),
 		p.changed(p.UpdateRole(operator, bound, org.RoleSpec{Use: &narrow}, false)),
 		p.wantOutcome(deniedByTasksAs, "t0"),
 	)

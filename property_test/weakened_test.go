@@ -256,20 +256,20 @@ func (o *weakenedOrg) suspension(a *org.Agent) string {
 	isSuspended := func(r *org.Role) bool { return r.Suspended() && r.Status == org.Active }
 	switch r, ok := o.role(a.Role); {
 	case ok && isSuspended(r):
-		return "role " + r.Name + " is suspended"
+		return "role " + r.Name + " is paused"
 	case slices.ContainsFunc(o.boundingRoles(a), isSuspended):
-		return "a role that bounds this one is suspended"
+		return "a role that bounds this one is paused"
 	}
 	return ""
 }
 
-// SuspendRole implements system.
-func (o *weakenedOrg) SuspendRole(_ identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+// PauseRole implements system.
+func (o *weakenedOrg) PauseRole(_ identity.Principal, id identity.RoleID, _ string) (org.Role, org.PermissionDiff, error) {
 	return o.setSuspension(id, time.Now())
 }
 
 // ResumeRole implements system.
-func (o *weakenedOrg) ResumeRole(_ identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+func (o *weakenedOrg) ResumeRole(_ identity.Principal, id identity.RoleID, _ string) (org.Role, org.PermissionDiff, error) {
 	return o.setSuspension(id, time.Time{})
 }
 

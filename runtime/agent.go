@@ -64,7 +64,7 @@ func (a *actor) run(ctx context.Context) {
 			err = cause
 		}
 		switch {
-		case err == errIdle && !a.rt.tracker.mayIdle(a):
+		case err == errIdle && !a.rt.tracker.mayIdle(a), errors.Is(err, errHeld) && !a.rt.tracker.mayRest(a):
 			err = nil
 		case errors.Is(err, errAborted):
 			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
@@ -74,7 +74,7 @@ func (a *actor) run(ctx context.Context) {
 	if errors.Is(err, errTaskEnding) {
 		err = a.interruptCalls()
 	}
-	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, errTaskPaused) && !errors.Is(err, journal.ErrClosed) {
+	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, errTaskPaused) && !errors.Is(err, errHeld) && !errors.Is(err, journal.ErrClosed) {
 		a.rt.logAgentError(a, err)
 	}
 }
@@ -87,6 +87,9 @@ var errIdle = errors.New("agent is idle")
 func (a *actor) step(ctx context.Context) error {
 	if a.rt.tracker.isPaused(a.task) {
 		return errTaskPaused
+	}
+	if a.rt.org.HeldBy(a.agent.ID) != "" {
+		return errHeld
 	}
 	if len(a.state.pending) == 0 && len(a.state.repairs()) == 0 {
 		if err := a.readInbox(ctx); err != nil {
@@ -163,10 +166,12 @@ func (a *actor) askModel(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
 		return context.Cause(ctx)
-	case errors.Is(err, errTaskPaused):
+	case errors.Is(err, errTaskPaused), errors.Is(err, errHeld):
 		return err
 	case needsOperator(err):
 		return a.pause(err)
+	case err != nil && a.rt.org.HeldBy(a.agent.ID) != "":
+		return errHeld // the model is asked again when the agent goes on
 	case err != nil:
 		return a.fail(err)
 	}

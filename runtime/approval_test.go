@@ -339,7 +339,7 @@ func TestApproval_RemovedApprover(t *testing.T) {
 	a := b.waiting(t, 1)[0]
 	b.wantDecided(t, b.approvers["finance ann"], approve(a.ID), "vote")
 	role, _ := b.Org().RoleByName("finance")
-	if _, _, err := b.SuspendRole(operator, role.ID); err != nil {
+	if _, _, err := b.PauseRole(operator, role.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.wantDecided(t, b.approvers["finance bob"], approve(a.ID), "approval_not_found")

@@ -64,7 +64,7 @@ type reservation struct {
 // The request counts against the limits of requests, also if it fails.
 //
 // Errors: budget_exceeded, with errAgentBudget if the budget is that of an agent;
-// errNoRequests; errTaskPaused; the cause of the end of ctx.
+// errNoRequests; errTaskPaused; errHeld; the cause of the end of ctx.
 func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (reservation, error) {
 	limit := rt.LimitsOf(agent.Task)
 	run, err := rt.taskSpending(ctx, agent.Task)
@@ -72,6 +72,9 @@ func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (re
 		return reservation{}, err
 	}
 	for {
+		if rt.org.HeldBy(agent.ID) != "" {
+			return reservation{}, errHeld
+		}
 		r, released, err := rt.tracker.reserve(run, agent, limit, int64(tokens)+answerReserve)
 		if released == nil {
 			return r, err

@@ -53,11 +53,11 @@ func TestLog_LineForEachDenial(t *testing.T) {
 	if got := log.Drain(); !strings.Contains(got, `level=WARN msg="call denied" caller=ann role=guest tool=run_command code=tool_not_available rule=`) || strings.Count(got, "\n") != 1 {
 		t.Errorf("got %s", got)
 	}
-	if _, _, err := fx.SuspendRole(identity.ByOperator("test"), ann.Role); err != nil {
+	if _, _, err := fx.PauseRole(identity.ByOperator("test"), ann.Role, ""); err != nil {
 		t.Fatal(err)
 	}
 	fx.invoke(t, ann, "read_file", obj{})
-	if got := log.Drain(); !strings.Contains(got, "tool=read_file code=tool_not_available rule=suspended\n") {
+	if got := log.Drain(); !strings.Contains(got, "tool=read_file code=tool_not_available rule=paused\n") {
 		t.Errorf("in a suspended role: %s", got)
 	}
 }

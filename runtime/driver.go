@@ -125,7 +125,7 @@ func (d *Driver) Call(ctx context.Context, name string, args json.RawMessage) (r
 		if err := a.hold.set(answerBytes(answer) + callBytes([]gate.CallRequest{request})); err != nil {
 			return err
 		}
-		rec := &drivenRecorder{recorder: recorder{a: a, answer: answer}}
+		rec := &drivenRecorder{recorder: recorder{a: a, answer: answer, driven: true}}
 		if err := a.passCalls(ctx, answer.Calls, nil, &rec.recorder, rec); err != nil {
 			return err
 		}
@@ -328,6 +328,8 @@ func (d *Driver) stepError(err error) error {
 		return d.ended()
 	case errors.Is(err, errClosing):
 		return closingError()
+	case errors.Is(err, errHeld):
+		return heldError(d.task, d.rt.org.HeldBy(d.top))
 	case errors.Is(err, errAborted):
 		return errcode.New(errcode.TurnAborted, "the step was aborted")
 	}
@@ -344,6 +346,11 @@ func (d *Driver) ended() error {
 		return errcode.New(errcode.Conflict, "drive task %s: this driver was closed", d.task).With("task", d.task)
 	}
 	return errcode.New(errcode.Conflict, "task %s is %s: its program can do nothing more", d.task, task.Status).With("task", d.task)
+}
+
+// heldError returns the error for a step of a program whose task is paused.
+func heldError(id identity.TaskID, why string) error {
+	return errcode.New(errcode.Paused, "drive task %s: %s; make the step again when it is resumed", id, cmp.Or(why, "it was paused")).With("task", id)
 }
 
 // dropCalls records the outcome of the calls that have none: a step, or an earlier process,

@@ -243,6 +243,9 @@ func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show f
 func (x *exchange) request(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
 	limit := x.a.rt.settings.Load().Limits.Calls
 	if !x.model.language {
+		if x.a.rt.org.HeldBy(x.a.agent.ID) != "" {
+			return nil, errHeld
+		}
 		answer, err := collect(ctx, x.model, r, nil)
 		if err == nil && len(answer.Calls) > limit { // a script waits for the results of all its calls
 			return nil, errcode.New(errcode.LimitExceeded, "the script made %d calls at once, and at most %d may be made; make them in several steps", len(answer.Calls), limit)

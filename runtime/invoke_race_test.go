@@ -76,7 +76,7 @@ func TestInvoke_SupersededCallIsDecidedAgain(t *testing.T) {
 			return err
 		}, nil},
 		{"the role is suspended", func(fx *fixture, ann identity.Principal) error {
-			_, _, err := fx.SuspendRole(operator, ann.Role)
+			_, _, err := fx.PauseRole(operator, ann.Role, "")
 			return err
 		}, nil},
 		{"the group is unregistered", func(fx *fixture, _ identity.Principal) error {

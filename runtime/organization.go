@@ -74,32 +74,6 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 	return diff, err
 }
 
-// SuspendRole suspends a role and returns who loses which tools. No call of its agents and
-// callers starts after it returns. Errors: those of org.Org.SuspendRole.
-func (rt *Runtime) SuspendRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, id, "suspended", rt.org.SuspendRole)
-}
-
-// ResumeRole ends the suspension of a role and returns who gains which tools. Errors: those
-// of org.Org.ResumeRole.
-func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, id, "resumed", rt.org.ResumeRole)
-}
-
-// setSuspension commits a change that set makes, and its event.
-func (rt *Runtime) setSuspension(by identity.Principal, id identity.RoleID, change string,
-	set func(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, []org.RecordChange, error)) (role org.Role, diff org.PermissionDiff, err error) {
-	err = rt.change(by, func(b *journal.Batch) error {
-		var changes []org.RecordChange
-		if role, diff, changes, err = set(by, id); err != nil || changes == nil {
-			return err
-		}
-		rt.roleChanged(b, by, role, change, &diff, changes)
-		return nil
-	})
-	return role, diff, err
-}
-
 // roleChanged adds a role change and its event to a batch.
 func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff *org.PermissionDiff, changes []org.RecordChange) {
 	record, _ := json.Marshal(role) // a role always marshals

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -21,6 +22,7 @@ import (
 type recorder struct {
 	a      *actor
 	answer *model.Answer // to be recorded with the first intents
+	driven bool          // a program made the call: it is not recorded while the agent is paused
 	unlock func()        // releases the lock of the task's caller; nil if it is not held
 }
 
@@ -37,19 +39,29 @@ func (r *recorder) CallPending(ctx context.Context, requests []gate.CallRequest)
 	if r.a.hold.set(bytes) == nil {
 		return nil
 	}
-	if r.answer != nil {
-		if err := r.a.commit(&journal.Batch{Events: []journal.Event{r.a.event(journal.ModelAnswered{Answer: *r.answer})}}); err != nil {
-			return err
-		}
-		r.answer = nil
+	if err := r.keepAnswer(); err != nil {
+		return err
 	}
 	r.a.hold.end()
 	return r.a.hold.wait(ctx, callBytes(requests))
 }
 
+// keepAnswer records the answer without its calls, which stay open.
+func (r *recorder) keepAnswer() error {
+	if r.answer == nil {
+		return nil
+	}
+	err := r.a.commit(&journal.Batch{Events: []journal.Event{r.a.event(journal.ModelAnswered{Answer: *r.answer})}})
+	if err == nil {
+		r.answer = nil
+	}
+	return err
+}
+
 // CallStarted implements gate.CallRecorder. The commit fails if a decision is
 // superseded, or if the workflow state has changed since: the agent's task may share it
-// with its caller.
+// with its caller. While the agent is paused, no call is decided: only the answer is recorded,
+// and the error is errHeld.
 func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	if err := r.lockCaller(ctx, calls); err != nil {
 		return err
@@ -75,7 +87,7 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 	}
 	by := identity.ByAgent(r.a.agent.ID)
 	prependPrepare(b, func(b *journal.Batch) error {
-		if err := cmp.Or(r.a.rt.checkCurrent(by, calls), r.a.rt.checkTaken(by, calls)); err != nil {
+		if err := cmp.Or(r.a.checkHeld(calls), r.a.rt.checkCurrent(by, calls), r.a.rt.checkTaken(by, calls)); err != nil {
 			return err
 		}
 		r.a.rt.takeApprovals(b, by, calls)
@@ -83,6 +95,9 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 		return nil
 	})
 	if err := r.a.commit(b); err != nil {
+		if errors.Is(err, errHeld) && !r.driven {
+			return cmp.Or(r.keepAnswer(), errHeld)
+		}
 		return err
 	}
 	r.answer = nil
@@ -223,7 +238,7 @@ func deniedRule(c *gate.Admission) string {
 	case errcode.CodeOf(c.Err) != c.Decision.Code():
 		return ""
 	case c.Decision.Suspended() != "":
-		return "suspended"
+		return "paused"
 	}
 	return c.Decision.Rule().String()
 }

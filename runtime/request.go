@@ -29,6 +29,9 @@ type turnRequest struct {
 func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, error) {
 	subject := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
 	offer := subject.ListTools()
+	if offer.Suspended != "" {
+		return nil, errHeld
+	}
 	if err := a.checkHasTools(offer); err != nil {
 		return nil, err
 	}

@@ -42,10 +42,6 @@ func TestRuntime_RevokedBeforeIntentDoesNotRun(t *testing.T) {
 			_, err := fx.DeleteRole(operator, role, false)
 			return err
 		}, `["tool_not_available","tool_not_available"]`},
-		{"the role is suspended", func(fx *fixture, role identity.RoleID) error {
-			_, _, err := fx.SuspendRole(operator, role)
-			return err
-		}, `["tool_not_available","tool_not_available"]`},
 		{"a change without effect on permissions", func(fx *fixture, role identity.RoleID) error {
 			_, _, err := fx.UpdateRole(operator, role, org.RoleSpec{Prompt: "new"}, false)
 			return err

@@ -37,6 +37,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,6 +265,9 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	}
 	for _, m := range b.Deliver {
 		rt.wake(identity.AgentID(m.To))
+	}
+	if slices.ContainsFunc(b.Events, mayLift) {
+		rt.wakeHeld()
 	}
 	return seq, nil
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/org"
 )
 
 // LoadFigures is a snapshot of the work in progress.
@@ -26,7 +25,7 @@ const maxPausedCount = 1000
 // CurrentLoad returns the current load. It reads no records.
 func (rt *Runtime) CurrentLoad() LoadFigures {
 	l := rt.tracker.load()
-	l.PausedTasks = len(rt.Org().NewestTasks(nil, org.Paused, maxPausedCount))
+	l.PausedTasks = len(rt.Org().PausedTasks(maxPausedCount))
 	l.Commits = rt.commits.Load()
 	l.DiskFree, l.DiskReserve = rt.disk.figures()
 	l.Recorded = rt.recorded.bytes(keyRecorded)

@@ -13,6 +13,9 @@ func (rt *Runtime) AgentStatus(agent org.Agent) org.AgentStatus {
 	if status, ok := rt.tracker.agentStatus(agent.ID); ok {
 		return status
 	}
+	if rt.tracker.isResting(agent.Task, agent.ID) {
+		return org.AgentPaused
+	}
 	if task, ok := rt.org.TaskByID(agent.Task); !ok || task.Status.Ended() {
 		return org.AgentFinished
 	}
@@ -25,7 +28,7 @@ func (rt *Runtime) TaskStatus(task org.Task) org.TaskStatus {
 	if task.Status.Ended() {
 		return task.Status
 	}
-	if now, ok := rt.org.TaskByID(task.ID); ok && now.Status == org.Paused {
+	if rt.org.PauseOf(task.ID) != nil {
 		return org.Paused
 	}
 	if status, ok := rt.tracker.taskStatus(task.ID); ok {
@@ -62,10 +65,13 @@ func (t *tracker) taskStatus(id identity.TaskID) (org.TaskStatus, bool) {
 // status returns the status of a task that has not ended. It must be called with
 // tracker.mu held.
 func (run *taskRun) status() org.TaskStatus {
-	if run.refs == 0 && !run.ended {
-		return org.Waiting
+	switch {
+	case run.refs > 0 || run.ended:
+		return org.Running
+	case len(run.resting) > 0:
+		return org.Paused
 	}
-	return org.Running
+	return org.Waiting
 }
 
 // setStatus sets the status of an active agent.

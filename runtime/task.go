@@ -118,13 +118,19 @@ func (rt *Runtime) LimitUnfinished() {
 	}
 }
 
-// limitTime cancels a task at its deadline, if it has one.
+// limitTime cancels a task at its deadline, if it has one. The time of a task that is paused stands
+// still; the end of the pause calls limitTime again.
 func (rt *Runtime) limitTime(id identity.TaskID) {
-	task, ok := rt.org.TaskByID(id)
-	if !ok || task.Deadline.IsZero() {
+	deadline, runs := rt.org.DeadlineOf(id)
+	if !runs {
 		return
 	}
-	rt.tracker.setDeadline(id, task.Deadline.Sub(rt.now()), func() {
+	task, _ := rt.org.TaskByID(id)
+	rt.tracker.setDeadline(id, deadline.Sub(rt.now()), func() {
+		if at, runs := rt.org.DeadlineOf(id); !runs || at.After(deadline) {
+			rt.limitTime(id) // it was paused meanwhile
+			return
+		}
 		reason := "timeout of " + task.Timeout.String() + " exceeded"
 		if err := rt.CancelTask(rt.uncancelled, id, reason); err != nil && !errors.Is(err, journal.ErrClosed) {
 			rt.log.Error("task not cancelled at its deadline", "task", id, "error", err)

@@ -51,10 +51,11 @@ type taskRun struct {
 	open        bool             // it does not end when it becomes idle
 	driven      bool             // no goroutine runs its first agent
 	ended       bool
-	paused      bool          // its agents stop before their next step
-	newMessages bool          // a message was sent since the task became idle
-	done        chan struct{} // closed when the task has ended
-	stopped     chan struct{} // closed when no agent of the ended task is active; nil unless the run is in tracker.ended
+	resting     map[identity.AgentID]bool // its agents that are paused and have work
+	paused      bool                      // its agents stop before their next step
+	newMessages bool                      // a message was sent since the task became idle
+	done        chan struct{}             // closed when the task has ended
+	stopped     chan struct{}             // closed when no agent of the ended task is active; nil unless the run is in tracker.ended
 
 	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
 	cached      map[identity.AgentID]*idleAgent // some of its idle agents
@@ -165,6 +166,9 @@ func (t *tracker) setDeadline(id identity.TaskID, d time.Duration, cancel func()
 		}
 	})
 	if run := t.tasks[id]; run != nil {
+		if run.deadline != nil {
+			run.deadline.Stop()
+		}
 		run.deadline = timer
 		return
 	}
@@ -229,7 +233,7 @@ func (t *tracker) acquire(id identity.TaskID) bool {
 
 // release undoes an acquire, a track or a takeDue. It returns the task if it
 // has become idle: no agent is active, no delivery is in progress, no
-// delayed message is left and no call waits for people. A task that is kept open never is. The task is then
+// delayed message is left, no call waits for people and no agent rests in a pause. A task that is kept open never is. The task is then
 // marked as ended and acquired for the caller, who must record its end or reopen
 // it, and release it afterwards. A retry waits for that release.
 func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
@@ -247,12 +251,16 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 		t.dropPaused(run)
 		return nil
 	}
-	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil || t.held(id) {
+	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil || t.waits(run) {
 		return nil
 	}
 	run.ended, run.newMessages, run.refs = true, false, 1
 	return run
 }
+
+// waits reports whether a task has work that waits for people: to approve a call, or to end a
+// pause. It must be called with mu held.
+func (t *tracker) waits(run *taskRun) bool { return len(run.resting) > 0 || t.held(run.id) }
 
 // releaseEnded undoes an acquire of a task that has ended since. It must be called with mu
 // held.

@@ -35,6 +35,7 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 	if !ok || run == nil || run.ended || run.paused || t.ctx.Err() != nil || run.driven && agent.Parent == "" {
 		return nil
 	}
+	delete(run.resting, id) // its first step tells whether it still is paused
 	return t.begin(rt, run, t.takeCached(run, agent))
 }
 
@@ -215,11 +216,12 @@ func (t *tracker) evict(run *taskRun, id identity.AgentID) {
 	}
 }
 
-// evictAgent drops a terminated agent from the cache of its task.
+// evictAgent drops a terminated agent from its task.
 func (t *tracker) evictAgent(task identity.TaskID, id identity.AgentID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run := t.tasks[task]; run != nil {
 		t.evict(run, id)
+		delete(run.resting, id)
 	}
 }

@@ -75,7 +75,7 @@ func (t *tracker) beginReading(mail *driverMail) {
 // noteStall wakes the driver of a task in which nothing happens any more. It must be called
 // with mu held.
 func (t *tracker) noteStall(run *taskRun) {
-	if !run.driven || !run.isQuiet() || t.held(run.id) {
+	if !run.driven || !run.isQuiet() || t.waits(run) {
 		return
 	}
 	if mail := t.driven[org.TopAgentID(run.id)]; mail != nil {
@@ -93,7 +93,7 @@ func (t *tracker) isStalled(d *Driver) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[d.task]
-	if run == nil || !run.isQuiet() || t.held(run.id) || d.mail.unread {
+	if run == nil || !run.isQuiet() || t.waits(run) || d.mail.unread {
 		return false
 	}
 	d.mail.signal() // for others that wait
@@ -116,6 +116,9 @@ func (t *tracker) activateDriven(d *Driver) (*actor, error) {
 	}
 	if t.active[d.top] != nil {
 		return nil, errDriverBusy
+	}
+	if why := t.org.HeldBy(d.top); why != "" {
+		return nil, heldError(d.task, why)
 	}
 	idle := t.takeCached(run, agent)
 	if d.agent != nil {

@@ -101,7 +101,7 @@ func (r DecisionRule) String() string {
 type Evaluation struct {
 	Rule      DecisionRule
 	Gating    Gating // unless it is NotGated, denials must not reveal their reason
-	Suspended string // why everything is denied until a role is resumed, see View.SetSuspended
+	Suspended string // why everything is denied until a role or the organization is resumed, see View.SetSuspended
 	Epoch     uint64 // of the View
 
 	view *View // nil in the zero Evaluation
@@ -134,13 +134,16 @@ func (v *View) SetGating(g Gating) {
 	}
 }
 
-// SetSuspended marks a View that allows nothing as that of a suspended role, for the reason
-// of denials. It must be called before the View is published.
+// SetSuspended marks a View that allows nothing as that of a paused role or organization, for the
+// reason of denials. It must be called before the View is published.
 func (v *View) SetSuspended(why string) {
 	for rule := range v.evaluations {
 		v.evaluations[rule].Suspended = why
 	}
 }
+
+// Suspended returns what SetSuspended has set, "" if it was not called.
+func (v *View) Suspended() string { return v.evaluations[Granted].Suspended }
 
 // Gating returns what SetGating has set.
 func (v *View) Gating() Gating { return v.evaluations[Granted].Gating }

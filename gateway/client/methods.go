@@ -73,16 +73,6 @@ func spanParams(from, to string) url.Values {
 	return params
 }
 
-// SuspendRole stops the agents and callers of a role and returns the effects.
-func (c *Client) SuspendRole(ctx context.Context, ref string) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "suspend")})
-}
-
-// ResumeRole ends the suspension of a role and returns the effects.
-func (c *Client) ResumeRole(ctx context.Context, ref string) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "resume")})
-}
-
 // dryRunQuery returns the query of a change.
 func dryRunQuery(run bool) url.Values {
 	if run {

@@ -198,12 +198,12 @@ func TestToolsCall_SuspendedRole(t *testing.T) {
 	f := openFixture(t)
 	session := f.initialize(t, "ann@tester", "/mcp", nil)
 	role, _ := f.rt.Org().RoleByName("tester")
-	if _, _, err := f.rt.SuspendRole(identity.ByOperator("op"), role.ID); err != nil {
+	if _, _, err := f.rt.PauseRole(identity.ByOperator("op"), role.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, tool := range []string{"echo", "run_command", "no_such", mcpserver.AskName} {
 		got := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`, map[string]string{"Mcp-Session-Id": session})
-		if !strings.Contains(got.body, `tool `+tool+` is not available: role tester is suspended`) || !strings.Contains(got.body, `"isError":true`) {
+		if !strings.Contains(got.body, `tool `+tool+` is not available: role tester is paused`) || !strings.Contains(got.body, `"isError":true`) {
 			t.Errorf("%s: %d %s", tool, got.status, got.body)
 		}
 	}

@@ -85,6 +85,7 @@ var statuses = map[errcode.Code]int{
 	errcode.SenderTerminated:         http.StatusConflict,
 	errcode.WorkspaceNotBound:        http.StatusConflict,
 	errcode.TaskCancelled:            http.StatusConflict,
+	errcode.Paused:                   http.StatusConflict,
 	errcode.TurnAborted:              http.StatusConflict,
 	errcode.RequestAborted:           http.StatusConflict,
 

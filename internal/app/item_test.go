@@ -266,7 +266,7 @@ func TestItem_LeavesRolesAndTokens(t *testing.T) {
 	f := newFixture(t)
 	f.apply("{kind: role, name: reader, toolGroups: [console]}\n---\n{kind: gateway, name: g, tokens: [{name: ci, role: reader, sha256: " + strings.Repeat("ab", 32) + "}]}")
 	role, _ := f.Runtime.Org().RoleByName("reader")
-	if _, _, err := f.Runtime.SuspendRole(operator, role.ID); err != nil {
+	if _, _, err := f.Runtime.PauseRole(operator, role.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	role, _ = f.Runtime.Org().RoleByName("reader")

@@ -48,7 +48,7 @@ func (f *fixture) rules(docs ...string) (list []trigger.Rule) {
 // newest returns the task that was started last, when it has ended.
 func (f *fixture) newest() org.Task {
 	f.t.Helper()
-	list := f.Runtime.Org().NewestTasks(nil, "", 1)
+	list := f.Runtime.Org().NewestTasks(nil, 1)
 	if len(list) == 0 {
 		f.t.Fatal("there is no task")
 	}

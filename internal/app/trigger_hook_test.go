@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
@@ -224,11 +225,11 @@ func TestHook_HasRightsOfItsRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.SuspendRole(t.Context(), "oncall"); err != nil {
+	if _, err := client.Pause(t.Context(), wire.PauseRequest{Role: "oncall"}); err != nil {
 		t.Fatal(err)
 	}
 	if w := f.post("/hooks/alerts", "[1]", "Authorization", "Bearer "+token); w.Code < 400 || w.Code >= 500 {
-		t.Errorf("a suspended role: %d %s", w.Code, w.Body)
+		t.Errorf("a paused role: %d %s", w.Code, w.Body)
 	}
 	if f.tasks() != 2 {
 		t.Errorf("%d tasks", f.tasks())

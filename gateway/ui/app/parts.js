@@ -48,7 +48,7 @@ export function mark(kind, text) {
 /** The kinds of marks for statuses of tasks and agents. */
 const statusKinds = /** @type {Record<string, "good" | "bad" | "wait" | "work" | "off">} */ ({
   done: "good", active: "good", accepted: "good", ok: "good", approved: "good", used: "good",
-  failed: "bad", denied: "bad", suspended: "bad", damaged: "bad", expired: "bad",
+  failed: "bad", denied: "bad", damaged: "bad", expired: "bad",
   waiting: "wait", paused: "wait", interrupted: "wait", quarantined: "wait", pending: "wait", closed: "wait",
   running: "work", thinking: "work", calling: "work", starting: "work",
   cancelled: "off", terminated: "off", finished: "off", deleted: "off", void: "off",

@@ -5,6 +5,7 @@ import { getTagged, list, RequestError, send } from "./api.js";
 import { ask, field } from "./dialog.js";
 import { command, count } from "./format.js";
 import { commandLine, empty, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
 import { change, choiceOf, gainsOf, isChanged, newDraft, readPart, setChoice } from "./role-draft.js";
 
@@ -67,7 +68,7 @@ function roleList(data, place, page) {
   const shown = data.roles.filter((/** @type {any} */ r) => `${r.name} ${r.description ?? ""} ${r.id} ${(r.toolGroups ?? []).join(" ")}`.toLowerCase().includes(words));
   return table("Roles by name", ["Role", "Status", "Uses", "Grants", "Created by", "Created"], shown.map((/** @type {any} */ r) => ({
     href: placeLink("roles", r.id),
-    cells: [r.name, r.suspendedAt ? statusMark("suspended") : statusMark(r.status), html`${names(r.toolGroups, 8)}${r.dangling?.length ? mark("wait", count(r.dangling.length, "unknown group")) : nothing}`,
+    cells: [r.name, r.suspendedAt ? statusMark("paused") : statusMark(r.status), html`${names(r.toolGroups, 8)}${r.dangling?.length ? mark("wait", count(r.dangling.length, "unknown group")) : nothing}`,
       names(r.grant, 8), creatorOf(r), when(r.createdAt, page.now)],
   })));
 }
@@ -84,18 +85,8 @@ function roleTools(data, page) {
     <a class="button" href=${placeLink("access", "", { role: role.name })}>What may it call?</a>
     <a class="button" href=${placeLink("record", "", { role: role.name })}>Its record</a>
     <a class="button" href=${placeLink("start", "", { role: role.id })}>Give it a task</a>
-    ${role.suspendedAt ? html`<button type="button" @click=${() => suspend(role, "resume", page)}>Resume</button>`
-      : html`<button type="button" class="danger" @click=${() => suspend(role, "suspend", page)}>Suspend</button>`}`;
-}
-
-/** @param {any} role @param {"suspend" | "resume"} verb @param {Page} page */
-async function suspend(role, verb, page) {
-  await ask({
-    title: verb === "suspend" ? `Suspend role ${role.name}` : `Resume role ${role.name}`, confirm: verb === "suspend" ? "Suspend" : "Resume", danger: verb === "suspend",
-    body: html`<p>${verb === "suspend" ? "Its agents and callers may then call nothing, until it is resumed." : "Its agents and callers may call their tools again."}</p>`,
-    command: () => command("role", verb, role.name), run: () => send("POST", `api/v1/roles/${encodeURIComponent(role.id)}/${verb}`),
-  });
-  page.reload();
+    ${role.suspendedAt ? html`<button type="button" @click=${() => pause({ role: role.id }, "resume", `role ${role.name}`, page)}>Resume</button>`
+      : html`<button type="button" class="danger" @click=${() => pause({ role: role.id }, "pause", `role ${role.name}`, page)}>Pause</button>`}`;
 }
 
 /** @param {Page} page */
@@ -115,7 +106,7 @@ function oneRole(data, page) {
   return html`<div class="split"><form @submit=${(/** @type {Event} */ e) => { e.preventDefault(); save(data, page); }}>
       ${data.overtaken ? html`<div class="notice" role="alert">${mark("wait", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
       ${fixed ? html`<div class="notice">${mark("wait", "This role is declared in the configuration. Change it in its file; serve reloads the file.")} The effect of a change is shown here.</div>` : nothing}
-      ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is suspended.")}</div>` : nothing}
+      ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is paused.")}</div>` : nothing}
       ${groupFields(data, page)}
       ${otherFields(data, page)}
     </form>
@@ -126,7 +117,7 @@ function oneRole(data, page) {
 function about(data, page) {
   const { role } = data;
   return html`<h2>${role.name}</h2>
-    ${facts([["About", role.description], ["Status", role.suspendedAt ? statusMark("suspended") : statusMark(role.status)], ["Created by", creatorOf(role)], ["Created", when(role.createdAt, page.now)],
+    ${facts([["About", role.description], ["Status", role.suspendedAt ? statusMark("paused") : statusMark(role.status)], ["Created by", creatorOf(role)], ["Created", when(role.createdAt, page.now)],
       ["Model", role.llmServiceId ?? quiet("default")], ["Revision", role.revision], ["Tool-gated", role.toolGated && String(role.toolGated)], ["Only server", role.server],
       ["Unknown", role.dangling?.length ? mark("wait", role.dangling.join(", ")) : undefined], ["Id", idChip(role.id)]])}
     <h3>Tools that it may call now</h3>

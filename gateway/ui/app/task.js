@@ -7,6 +7,7 @@ import { ask, field } from "./dialog.js";
 import { brief, clock, command, count, duration, excerpt, number } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { addEvent, newTrace, timeScale } from "./spans.js";
 
@@ -27,7 +28,7 @@ export const task = {
   load: (place, signal) => place.id ? loadTask(place.id, signal) : loadTasks(signal),
   fold(data, e, place) {
     if (!place.id) {
-      return ["task_started", "task_paused", "task_retried", "result"].includes(e.type) ? "reload" : false;
+      return ["task_started", "task_paused", "task_retried", "paused", "resumed", "result"].includes(e.type) ? "reload" : false;
     }
     if (e.task !== data.task.id) {
       return false;
@@ -81,10 +82,13 @@ function taskList(data, place, page) {
 /** @param {any} data @param {Page} page */
 function taskTools(data, page) {
   const { task: t } = data;
-  const retry = ["paused", "failed", "cancelled"].includes(t.status);
+  const held = t.status === "paused" && t.reason?.code === "paused"; // by a person
+  const retry = !held && ["paused", "failed", "cancelled"].includes(t.status);
   return html`<a class="button" href=${placeLink("task")}>All tasks</a>
     <a class="button" href=${placeLink("record", "", { task: t.id })}>Its record</a>
     ${retry ? html`<button type="button" @click=${() => retryTask(t, page)}>Retry</button>` : nothing}
+    ${held ? html`<button type="button" @click=${() => pause({ task: t.id }, "resume", "the task", page)}>Resume</button>` : nothing}
+    ${held || hasEnded(t.status) ? nothing : html`<button type="button" @click=${() => pause({ task: t.id }, "pause", "the task", page)}>Pause</button>`}
     ${hasEnded(t.status) ? nothing : html`<button type="button" class="danger" @click=${() => cancelTask(t, page)}>Cancel the task</button>`}`;
 }
 
@@ -264,6 +268,8 @@ function entryHead(e, agent, data) {
     case "state_transition": return html`<strong>${agent}</strong> ${quiet(`goes from state ${e.from} to`)} ${e.to}`;
     case "result": return html`<strong>The task ended</strong> ${statusMark(e.status)}`;
     case "error": return html`<strong>${agent}</strong> ${mark("bad", "turn failed")} <code>${e.code}</code>`;
+    case "paused": return html`<strong>Paused</strong> ${mark("wait", e.reason || "no reason")} ${quiet("by " + e.by)}`;
+    case "resumed": return html`<strong>Resumed</strong> ${quiet("by " + e.by)}`;
     case "task_paused": return html`<strong>The task paused</strong> ${mark("wait", e.reason)} <code>${e.code}</code>`;
     case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + e.by)}`;
     case "question_asked": return html`<strong>${e.tool}</strong> ${mark("wait", "asks")}`;

@@ -697,12 +697,12 @@ var mutations = []mutation{
 	},
 	{
 		"a configuration resumes a role", "org/role.go",
-		`, next.SuspendedAt = old.Caller, old.CallerRole, old.SuspendedAt`, ` = old.Caller, old.CallerRole`,
+		`, next.Suspension = old.Caller, old.CallerRole, old.Suspension`, ` = old.Caller, old.CallerRole`,
 		"./org TestSuspendRole_IsNotLiftedByOthers",
 	},
 	{
 		"deleting a role and creating it again resumes it", "org/suspension.go",
-		`	return last.SuspendedAt`, `	return time.Time{}`,
+		`	return last.Suspension`, `	return Suspension{}`,
 		"./org TestSuspendRole_IsNotLiftedByOthers",
 	},
 	{

@@ -146,6 +146,7 @@ var unprovoked = map[errcode.Code]string{
 	"task_stalled":             "ends the task",
 	"incomplete_result":        "of a program that embeds rolecall",
 	"task_cancelled":           "ends the task",
+	"paused":                   "of people and of programs that drive a task; an agent that is paused is not denied",
 	"invalid_result":           "the runtime corrects the model in a message",
 	"script_diverged":          "of scripts and recordings",
 	"llm_call_failed":          "ends the turn; the parent reads it in a message",
