@@ -1054,7 +1054,7 @@ var mutations = []mutation{
 	{
 		"a warning is recorded with each answer", "runtime/budget_warning.go",
 		`n.warned[w.quantity] != n.limit[w.quantity]`, `true`,
-		"./runtime TestBudget_WarnsOnce",
+		"./runtime TestBudget_IsConserved",
 	},
 	{
 		"a new id makes a result new", "runtime/steady.go",
