@@ -10,9 +10,13 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// followApprovals streams the calls that wait and that the sender may approve, and then what
-// changes: requests that the sender may see, and the ends of those that it was shown.
+// followApprovals streams the calls that wait and that the sender may approve, and with follow=1 what
+// changes then: requests that the sender may see, and the ends of those that it was shown.
 func (a *api) followApprovals(w http.ResponseWriter, r *http.Request) error {
+	follow, err := boolParam(r, "follow")
+	if err != nil {
+		return err
+	}
 	release, err := a.eventLimiter.Acquire(auth.SenderOf(r))
 	if err != nil {
 		return err
@@ -25,6 +29,9 @@ func (a *api) followApprovals(w http.ResponseWriter, r *http.Request) error {
 	last := a.rt.JournalStore().LastSeq() // before the list: what is in both is sent once
 	if err := s.sendList(); err != nil {
 		return a.abortStream(s.out, err)
+	}
+	if !follow {
+		return nil
 	}
 	for e, err := range a.rt.JournalStore().FollowMatching(ctx, isApprovalEvent, last, true) {
 		if err == nil && e.Body != nil {

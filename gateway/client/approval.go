@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/rolecall/rolecall/gateway/wire"
 )
@@ -33,7 +34,7 @@ func (c *Client) ListApprovals(ctx context.Context) iter.Seq2[Approval, error] {
 // io.ErrUnexpectedEOF if the server ended the stream.
 func (c *Client) FollowApprovals(ctx context.Context) iter.Seq2[ApprovalChange, error] {
 	return func(yield func(ApprovalChange, error) bool) {
-		answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("approval-changes"), header: http.Header{"Accept": {wire.NDJSON}}})
+		answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("approval-changes"), query: url.Values{"follow": {"1"}}, header: http.Header{"Accept": {wire.NDJSON}}})
 		if err != nil {
 			yield(ApprovalChange{}, err)
 			return
