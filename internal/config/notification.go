@@ -71,7 +71,7 @@ func readNotification(it item) {
 		"page":             yamldoc.ServerURL(&n.Page),
 		"retryFor":         yamldoc.DurationField(&n.RetryFor, maxRetryFor),
 		"allowHTTP":        yamldoc.BoolField(&n.AllowHTTP),
-		"privateAddresses": yamldoc.AddressRangeList(&n.PrivateAddresses, false),
+		"privateAddresses": yamldoc.AddressRangeList(&n.PrivateAddresses),
 	})
 	it.RequireFields("url")
 	if n.URL = yamldoc.Secret(address); it.ErrorCount() == before {
