@@ -437,14 +437,18 @@ func TestEngine_ReplacesReceivers(t *testing.T) {
 	if got := second.wait(t, 1)[0].id; got != "request2-2" {
 		t.Errorf("the new receiver begins with %s", got)
 	}
+	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 1})
+	replace(false, first.notification("oncall"))
+	f.commit(request(3))
+	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 2}) // a change keeps the counts
 	replace(false)
 	if got := f.store.position(); got != "" {
 		t.Errorf("the positions are %s", got)
 	}
-	f.commit(request(3))
-	replace(false, first.notification("oncall"))
 	f.commit(request(4))
-	if got := first.wait(t, 2)[1].id; got != "request4-4" {
+	replace(false, first.notification("oncall"))
+	f.commit(request(5))
+	if got := first.wait(t, 3)[2].id; got != "request5-5" {
 		t.Errorf("a receiver that was left out begins with %s", got)
 	}
 }
