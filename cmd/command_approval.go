@@ -26,24 +26,42 @@ commands show the calls that wait for you, and approve or deny them.`,
 }
 
 func newApprovalListCommand(c *common) *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the calls that wait for your approval, oldest first",
 		Long: `List the calls that wait and that you may approve, oldest first. With an operator's token,
-or in the data directory, all calls that wait are listed.`,
-		Example: "  rolecall approval list\n  rolecall approval list --json",
+or in the data directory, all calls that wait are listed.
+
+With --watch, also print a line for each further call that waits, each vote and each end,
+until Ctrl-C. With --json, each line is a JSON document. If the process that serves
+restarts, the command connects again.`,
+		Example: "  rolecall approval list\n  rolecall approval list --watch\n  rolecall approval list --watch --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return approvalListFunc(ctx, c, api)
+			if watch && !api.IsLocal() {
+				return watchApprovals(ctx, c, api)
+			}
+			if err := approvalListFunc(ctx, c, api); err != nil || !watch {
+				return err
+			}
+			return fmt.Errorf("--watch has nothing to wait for: no process serves %s; start \"rolecall serve\"", c.data)
 		}),
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "wait for further calls and decisions, until Ctrl-C")
+	return cmd
 }
 
 func approvalListFunc(ctx context.Context, c *common, api *client.Client) error {
-	head := []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL"}
-	return printList(c.out, c.json, api.ListApprovals(ctx), head, func(a client.Approval) []string {
-		return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339)}
-	})
+	return printList(c.out, c.json, api.ListApprovals(ctx), approvalHead, approvalRow)
+}
+
+// approvalHead is the head of a table of calls that wait.
+var approvalHead = []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL"}
+
+// approvalRow returns a row of the table.
+func approvalRow(a client.Approval) []string {
+	return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339)}
 }
 
 // starterText returns the person for whom a call is made.

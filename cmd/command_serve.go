@@ -108,15 +108,15 @@ func (s *session) serveHTTP(ctx context.Context, l *app.HTTPListener, begin func
 }
 
 // becomeReady applies the configuration, resumes all unfinished tasks, lets requests proceed,
-// watches the configuration, removes files as its retention says, runs the triggers, and prints the addresses.
+// watches the configuration, removes files as its retention says, runs the triggers, sends notifications, and prints the addresses.
 // The caller calls end.
 func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config, l *app.HTTPListener) (end func(), err error) {
 	if err := s.startup(ctx, c, cfg); err != nil {
 		return nil, err
 	}
 	s.MarkReady()
-	stopWatch, stopRetention, stopTriggers := s.WatchConfig(ctx), s.RunRetention(ctx), s.RunTriggers(ctx)
-	end = func() { stopTriggers(); stopRetention(); stopWatch() }
+	stopWatch, stopRetention, stopTriggers, stopNotifications := s.WatchConfig(ctx), s.RunRetention(ctx), s.RunTriggers(ctx), s.RunNotifications(ctx)
+	end = func() { stopNotifications(); stopTriggers(); stopRetention(); stopWatch() }
 	if err := s.printAddress(c, l); err != nil {
 		return end, err
 	}

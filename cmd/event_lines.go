@@ -106,6 +106,8 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), answeredText(b))
 	case journal.ApprovalRequested:
 		return fmt.Sprintf("? %s  %s waits for an approval: rolecall approval show %s", who, textutil.Sanitize(b.Tool), textutil.Sanitize(b.Approval))
+	case journal.ApprovalEscalated:
+		return fmt.Sprintf("? %s  %s waits long: the approval of %s is enough, too", who, textutil.Sanitize(b.Tool), textutil.Sanitize(b.To))
 	case journal.ApprovalDecided:
 		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), decidedText(b))
 	case journal.UngroundedAnswer:

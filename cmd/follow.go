@@ -11,7 +11,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 )
@@ -33,13 +32,12 @@ type follower struct {
 
 	found *client.Task // the task as it was found; nil after its first use
 
-	lost   time.Time       // when the connection was lost; zero while it stands
-	delays backoff.Backoff // between attempts to connect again
+	redialer
 }
 
 func newFollower(c *common, api *client.Client, task client.Task) *follower {
 	screen := newTerminal(c.err)
-	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, screen), out: screen, found: &task}
+	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, screen), out: screen, found: &task, redialer: redialer{purpose: "the task", again: "follow the task again"}}
 }
 
 // answerQuestions makes the follower answer the questions of the task's tools.
@@ -127,30 +125,18 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 	return nil
 }
 
-// reconnect waits a moment and connects to the process that serves the organization then.
-// It fails when no process has worked on the task for reconnectTime.
+// reconnect waits and connects to the process that works on the task now. Without an error the
+// follower may still have no connection.
 func (f *follower) reconnect(ctx context.Context) error {
 	if f.lost.IsZero() {
-		fmt.Fprintln(f.out, "the connection is lost; connecting again")
+		fmt.Fprintln(f.out, connectionLost)
 		if v, ok := f.view.(*treeView); ok {
 			v.dropPartial()
 		}
-		f.lost, f.delays = time.Now(), backoff.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second}
 	}
-	if time.Since(f.lost) > reconnectTime {
-		return fmt.Errorf("no process has worked on the task for %v; start \"rolecall serve\" and follow the task again", reconnectTime)
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(f.delays.Next()):
-	}
-	api, err := dialServing(ctx, f.c)
-	if err == nil {
+	api, err := f.redial(ctx, f.c)
+	if api != nil {
 		f.api = api
-	}
-	if isConnectionError(err) {
-		return nil // the next attempt comes later
 	}
 	return err
 }

@@ -70,6 +70,8 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 		return b.Tool + ": " + answeredText(b), t.indent(plainPayload(b.Content))
 	case journal.ApprovalRequested:
 		return b.Tool + " waits for an approval until " + b.Until.Format("2006-01-02 15:04:05Z07:00"), ""
+	case journal.ApprovalEscalated:
+		return b.Tool + " waits long: the approval of " + b.To + " is enough, too", ""
 	case journal.ApprovalDecided:
 		return b.Tool + ": " + decidedText(b), t.indent(plainPayload(b.Args))
 	case journal.UngroundedAnswer:

@@ -63,5 +63,8 @@ func eventParams() []parameter {
 // answerStream is the media type of a stream that ends with an answer.
 var answerStream = []media{{name: "text/event-stream"}}
 
+// changeStreams are the media types of a stream of changes of calls that wait.
+var changeStreams = []media{{wire.NDJSON, wire.ApprovalChange{}}, {"text/event-stream", wire.ApprovalChange{}}}
+
 // eventStreams are the media types of a stream of events.
 var eventStreams = []media{{wire.NDJSON, journal.Event{}}, {"text/event-stream", journal.Event{}}}

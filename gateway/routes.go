@@ -154,6 +154,9 @@ func (a *api) approvalRoutes() []route {
 			method: "POST", path: "/api/v1/approvals", id: "decideApprovals", summary: "Approve or deny several calls in one commit, with an outcome each",
 			scopes: callers, body: wire.ApprovalDecisions{}, answer: wire.ApprovalOutcomes{}, serve: jsonEndpoint(a.decideApprovals),
 		}, {
+			method: "GET", path: "/api/v1/approval-changes", id: "followApprovals", summary: "Stream the calls that wait for the sender's approval, and with follow what changes",
+			params: []parameter{followQuery}, scopes: callers, media: changeStreams, serve: a.followApprovals,
+		}, {
 			method: "GET", path: "/api/v1/approvals/{id}", id: "findApproval", summary: "Show a call that waits, with its arguments",
 			scopes: callers, answer: wire.Approval{}, errors: unknown, serve: jsonEndpoint(a.showApproval),
 		}, {

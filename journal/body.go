@@ -198,6 +198,19 @@ type ApprovalRequested struct {
 	Epoch      uint64          `json:"epoch"`
 	Until      time.Time       `json:"until"`            // after that the call is denied
 	Caller     string          `json:"caller,omitempty"` // as in ToolCall
+	For        string          `json:"for,omitempty"`    // the person for whom the call is made; absent for the operator
+}
+
+// ApprovalEscalated records that people of another role, or operators, may approve a call too,
+// because it has waited for long.
+type ApprovalEscalated struct {
+	Approval string          `json:"approval"` // id of the request
+	Call     identity.CallID `json:"call"`
+	Tool     string          `json:"tool"`
+	Digest   string          `json:"digest"`           // of the arguments
+	To       string          `json:"to"`               // whose votes are enough now, as approval.Quorum.String
+	Until    time.Time       `json:"until"`            // after that the call is denied
+	Caller   string          `json:"caller,omitempty"` // as in ToolCall
 }
 
 // ApprovalDecided records a vote about a request for approval, or its end.
@@ -400,6 +413,7 @@ func (ToolError) EventType() EventType         { return "tool_error" }
 func (QuestionAsked) EventType() EventType     { return "question_asked" }
 func (QuestionAnswered) EventType() EventType  { return "question_answered" }
 func (ApprovalRequested) EventType() EventType { return "approval_requested" }
+func (ApprovalEscalated) EventType() EventType { return "approval_escalated" }
 func (ApprovalDecided) EventType() EventType   { return "approval_decided" }
 func (StateTransition) EventType() EventType   { return "state_transition" }
 func (UngroundedAnswer) EventType() EventType  { return "ungrounded_answer" }
@@ -435,6 +449,7 @@ func (ToolError) body()         {}
 func (QuestionAsked) body()     {}
 func (QuestionAnswered) body()  {}
 func (ApprovalRequested) body() {}
+func (ApprovalEscalated) body() {}
 func (ApprovalDecided) body()   {}
 func (StateTransition) body()   {}
 func (UngroundedAnswer) body()  {}
@@ -478,7 +493,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
 	decoder[MailDropped], decoder[BudgetWarning], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
-	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot], decoder[ApprovalRequested], decoder[ApprovalDecided],
+	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot], decoder[ApprovalRequested], decoder[ApprovalEscalated], decoder[ApprovalDecided],
 	decoder[Paused], decoder[Resumed],
 }
 
@@ -491,7 +506,7 @@ func EventTypes() []EventType {
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
 		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), BudgetWarning{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
-		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(), ApprovalRequested{}.EventType(), ApprovalDecided{}.EventType(),
+		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(), ApprovalRequested{}.EventType(), ApprovalEscalated{}.EventType(), ApprovalDecided{}.EventType(),
 		Paused{}.EventType(), Resumed{}.EventType(),
 	}
 	slices.Sort(list)

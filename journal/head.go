@@ -100,7 +100,7 @@ func (h EventHead) isOfCaller() bool {
 func (h EventHead) isOfCall() bool {
 	return h.IsType(ToolCall{}.EventType()) || h.IsType(ToolResult{}.EventType()) || h.IsType(ToolError{}.EventType()) ||
 		h.IsType(StateTransition{}.EventType()) || h.IsType(QuestionAsked{}.EventType()) || h.IsType(QuestionAnswered{}.EventType()) ||
-		h.IsType(ApprovalRequested{}.EventType()) || h.IsType(ApprovalDecided{}.EventType())
+		h.IsType(ApprovalRequested{}.EventType()) || h.IsType(ApprovalEscalated{}.EventType()) || h.IsType(ApprovalDecided{}.EventType())
 }
 
 // EventFilter reports whether an event is wanted.

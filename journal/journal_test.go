@@ -66,7 +66,8 @@ var bodies = []struct {
 	{journal.UngroundedAnswer{}, ""},
 	{journal.QuestionAsked{Call: "c", Tool: "t", Question: "q", ID: "i", Kind: tool.PersonInput, Server: "s", Message: "m", Schema: json.RawMessage(`{}`), URL: "u", Until: time.Unix(1, 0).UTC(), Caller: "c"}, "call tool question id kind server message schema url until caller"},
 	{journal.QuestionAnswered{Call: "c", Tool: "t", Question: "q", Action: tool.Accept, Content: json.RawMessage(`{}`), By: "b", Reason: "r", Caller: "c"}, "call tool question action content by reason caller"},
-	{journal.ApprovalRequested{Approval: "a", Call: "c", Tool: "t", Args: json.RawMessage(`{}`), Digest: "d", Definition: "f", Rules: json.RawMessage(`[]`), Reason: "r", Epoch: 2, Until: time.Unix(1, 0).UTC(), Caller: "c"}, "approval call tool args digest definition rules reason epoch until caller"},
+	{journal.ApprovalRequested{Approval: "a", Call: "c", Tool: "t", Args: json.RawMessage(`{}`), Digest: "d", Definition: "f", Rules: json.RawMessage(`[]`), Reason: "r", Epoch: 2, Until: time.Unix(1, 0).UTC(), Caller: "c", For: "p"}, "approval call tool args digest definition rules reason epoch until caller for"},
+	{journal.ApprovalEscalated{Approval: "a", Call: "c", Tool: "t", Digest: "d", To: "oncall", Until: time.Unix(1, 0).UTC(), Caller: "c"}, "approval call tool digest to until caller"},
 	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c"}, "approval call tool outcome by as auth reason override digest args waited caller"},
 	{journal.BudgetWarning{Owner: "a", Quantity: "tokens", Used: 8, Limit: 10}, "owner quantity used limit"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
@@ -152,7 +153,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried paused resumed ungrounded_answer error result gap " +
-		"question_asked question_answered prompt_got approval_requested approval_decided budget_warning")
+		"question_asked question_answered prompt_got approval_requested approval_escalated approval_decided budget_warning")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {
@@ -335,6 +336,7 @@ func TestEventHead(t *testing.T) {
 		{journal.QuestionAsked{Tool: "t", Caller: "c"}, "t", "c", false},
 		{journal.QuestionAnswered{Tool: "t", Caller: "c"}, "t", "c", false},
 		{journal.ApprovalRequested{Tool: "t", Caller: "c"}, "t", "c", false},
+		{journal.ApprovalEscalated{Tool: "t", Caller: "c"}, "t", "c", false},
 		{journal.ApprovalDecided{Tool: "t", Caller: "c"}, "t", "c", false},
 		{journal.ToolError{Tool: "t", Code: errcode.InsufficientPermissions, Result: json.RawMessage(`1`)}, "t", "", true},
 		{journal.TaskDenied{Caller: "user:ann@r", Decision: journal.Denied}, "", "user:ann@r", true},

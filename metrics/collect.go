@@ -53,15 +53,18 @@ func toolsPerGroup(groups []toolgroups.GroupInfo) map[string]int {
 type loadCollector struct {
 	m    *Metrics
 	load func() Load
-	why  func() []string        // may be nil
-	up   func() map[string]bool // may be nil
+	why  func() []string              // may be nil
+	up   func() map[string]bool       // may be nil
+	sent func() map[string]Deliveries // may be nil
 
 	agents, tasks, messages, commits, disk, recorded, unready, services *prometheus.Desc
+
+	approvals, oldest, notifications, delay *prometheus.Desc
 }
 
 // newLoadCollector returns a collector that calls the functions of c at each scrape.
 func newLoadCollector(m *Metrics, c Config) *loadCollector {
-	return &loadCollector{m, c.Load, c.Unready, c.Services,
+	return &loadCollector{m, c.Load, c.Unready, c.Services, c.Notifications,
 		prometheus.NewDesc("rolecall_agents",
 			"Agents now: starting, thinking or calling in a turn, or waiting for a message. Waiting counts only agents that were in a turn of this process before.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_tasks", "Tasks now: running, or waiting for a delayed message, in this process; or paused until the operator retries them, at most 1,000 of these.", []string{"status"}, nil),
@@ -74,6 +77,12 @@ func newLoadCollector(m *Metrics, c Config) *loadCollector {
 		prometheus.NewDesc("rolecall_not_ready", "1 for each reason of /readyz why the process should not be sent work now, by its code.", []string{"reason"}, nil),
 		prometheus.NewDesc("rolecall_tool_service_up",
 			"1 for each tool service that is there now, 0 for one that is not: it is connected to the broker in this process, or announces itself. Absent for services of other brokers.", []string{"service"}, nil),
+		prometheus.NewDesc("rolecall_approvals_waiting", "Calls that wait for people now.", nil, nil),
+		prometheus.NewDesc("rolecall_approvals_oldest_seconds", "How long the first of the calls that wait for people has waited; 0 if none waits.", nil, nil),
+		prometheus.NewDesc("rolecall_notifications_total",
+			"Attempts to send notifications since the process started: delivered, retried, or dropped for good.", []string{"notification", "outcome"}, nil),
+		prometheus.NewDesc("rolecall_notification_delay_seconds",
+			"Age of the notification that is being sent to a receiver; 0 if all were sent.", []string{"notification"}, nil),
 	}
 }
 
@@ -87,6 +96,10 @@ func (l *loadCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- l.recorded
 	to <- l.unready
 	to <- l.services
+	to <- l.approvals
+	to <- l.oldest
+	to <- l.notifications
+	to <- l.delay
 }
 
 // Collect implements prometheus.Collector.
@@ -116,9 +129,25 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 			to <- gauge(l.services, map[bool]int{true: 1}[up], service)
 		}
 	}
+	to <- gauge(l.approvals, now.WaitingApprovals)
+	to <- prometheus.MustNewConstMetric(l.oldest, prometheus.GaugeValue, now.OldestApproval.Seconds())
+	l.collectNotifications(to)
 	if now.DiskReserve > 0 {
 		to <- prometheus.MustNewConstMetric(l.disk, prometheus.GaugeValue, float64(now.DiskFree), "free")
 		to <- prometheus.MustNewConstMetric(l.disk, prometheus.GaugeValue, float64(now.DiskReserve), "reserve")
+	}
+}
+
+// collectNotifications sends what was sent to each receiver of notifications.
+func (l *loadCollector) collectNotifications(to chan<- prometheus.Metric) {
+	if l.sent == nil {
+		return
+	}
+	for name, d := range l.sent() {
+		for outcome, n := range map[string]uint64{"delivered": d.Delivered, "retried": d.Retried, "dropped": d.Dropped} {
+			to <- prometheus.MustNewConstMetric(l.notifications, prometheus.CounterValue, float64(n), name, outcome)
+		}
+		to <- prometheus.MustNewConstMetric(l.delay, prometheus.GaugeValue, d.Delay.Seconds(), name)
 	}
 }
 

@@ -42,8 +42,12 @@ func (m *Metrics) newCollectors() []prometheus.Collector {
 		"Cost of answers, in the currency of the configured prices.", "role")
 	m.decisions = counters("rolecall_decisions_total",
 		"Calls decided by the gate, by decision and error code; the code of allowed calls is empty.", "decision", "code")
+	m.approvals = counters("rolecall_approvals_total",
+		"Decisions about calls that wait for people: vote, approved, denied, expired, void; override is an approval by an operator in place of the approvers.", "outcome")
+	m.approvalTime = histograms("rolecall_approval_duration_seconds",
+		"Time from a request for approval to its end, by outcome. Votes that end no request are not counted.", periodBuckets, "outcome")
 	return []prometheus.Collector{
 		m.requests, m.filtered, m.transitions, m.stateTime, m.denied, m.wrongState, m.escalations,
-		m.tasks, m.agents, m.turns, m.calls, m.tokens, m.cost, m.decisions,
+		m.tasks, m.agents, m.turns, m.calls, m.tokens, m.cost, m.decisions, m.approvals, m.approvalTime,
 	}
 }

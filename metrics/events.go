@@ -190,6 +190,19 @@ func (m *Metrics) turnFailed(e journal.Event, b journal.TurnFailed) {
 	}
 }
 
+// approvalDecided counts a decision about a call that waits, and how long the call has waited for
+// it. An approval in place of the approvers has an outcome of its own.
+func (m *Metrics) approvalDecided(b journal.ApprovalDecided) {
+	outcome := cleanLabel(b.Outcome)
+	if b.Override {
+		outcome = "override"
+	}
+	m.approvals.series(outcome, "", "").Inc()
+	if b.Outcome != journal.ApprovalVoted {
+		m.approvalTime.series(outcome, "", "").Observe(max(0, b.Waited.Seconds()))
+	}
+}
+
 // taskFinished counts the result of a task and forgets its agents.
 func (m *Metrics) taskFinished(e journal.Event, b journal.TaskEnded) {
 	m.tasks.series(statusLabel(b.Status), "", "").Inc()

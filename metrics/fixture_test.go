@@ -132,7 +132,9 @@ func newFixture(t testing.TB, load metrics.Load) *fixture {
 	t.Helper()
 	f := &fixture{Registry: prometheus.NewPedanticRegistry(), groups: toolgroups.NewManager(toolgroups.ReservedIDs()...)}
 	var err error
-	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }, Unready: func() []string { return []string{"storage_low"} }, Services: func() map[string]bool { return map[string]bool{"joke": true, "weather": false} }}); err != nil {
+	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }, Unready: func() []string { return []string{"storage_low"} }, Services: func() map[string]bool { return map[string]bool{"joke": true, "weather": false} }, Notifications: func() map[string]metrics.Deliveries {
+		return map[string]metrics.Deliveries{"oncall": {Delivered: 3, Retried: 2, Dropped: 1, Delay: 4 * time.Second}}
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	f.register(t, "door", newTool(t, "open", tool.Options{State: "open", States: []string{"shut"}}),
@@ -238,6 +240,9 @@ func taskEvents() []journal.Event {
 		at(2, allowed("1", "open")),
 		at(5, journal.ToolResult{Call: "1", Tool: "open"}),
 		at(5, journal.StateTransition{Tool: "open", From: "shut", To: "open"}),
+		at(6, journal.ApprovalDecided{Outcome: journal.ApprovalVoted, Waited: time.Second}),
+		at(7, journal.ApprovalDecided{Outcome: journal.ApprovalGiven, Waited: 2 * time.Second}),
+		at(7, journal.ApprovalDecided{Outcome: journal.ApprovalGiven, Override: true, Waited: 3 * time.Second}),
 		at(8, answer(model.FinishEnd)),
 		at(11, journal.TaskEnded{Status: "done"}),
 	}

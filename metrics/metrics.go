@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -39,6 +40,16 @@ type Config struct {
 	// Services returns the tool services whose state is known, and whether each one is there now;
 	// nil for none. It is called at each scrape.
 	Services func() map[string]bool
+
+	// Notifications returns what was sent to the receivers of notifications, by their names; nil
+	// for none. It is called at each scrape.
+	Notifications func() map[string]Deliveries
+}
+
+// Deliveries counts what was sent to one receiver of notifications since the process started.
+type Deliveries struct {
+	Delivered, Retried, Dropped uint64
+	Delay                       time.Duration // age of the notification that is being sent; 0 for none
 }
 
 // Load is the current load of the process, which events do not show.
@@ -54,6 +65,9 @@ type Load struct {
 
 	DiskFree, DiskReserve int64 // bytes; both 0 if the free space of the disk is unknown
 	Recorded              int64 // bytes that the organization has recorded
+
+	WaitingApprovals int           // calls that wait for people
+	OldestApproval   time.Duration // how long the first of them has waited
 }
 
 // Metrics derives metrics from events. All methods are safe for concurrent use.
@@ -75,6 +89,9 @@ type Metrics struct {
 	tokens    *metricVec[prometheus.Counter]
 	cost      *metricVec[prometheus.Counter]
 	decisions *metricVec[prometheus.Counter]
+
+	approvals    *metricVec[prometheus.Counter]
+	approvalTime *metricVec[prometheus.Observer]
 
 	mu      sync.Mutex // guards tracker and the caches of the metricVecs
 	tracker agentTracker
@@ -158,6 +175,8 @@ func (m *Metrics) ObserveEvent(e journal.Event) {
 		m.stateChanged(e, b)
 	case journal.TurnFailed:
 		m.turnFailed(e, b)
+	case journal.ApprovalDecided:
+		m.approvalDecided(b)
 	case journal.TaskEnded:
 		m.taskFinished(e, b)
 	}

@@ -154,6 +154,25 @@ rolecall_tokens_total{kind="output",role="guide"} 6
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: 1}}}),
 		}, "rolecall_tokens_total{kind=\"input\",role=\"guide\"} 1\n"},
+		{"decisions about calls that wait are counted by outcome", []journal.Event{
+			at(1, journal.ApprovalDecided{Outcome: journal.ApprovalVoted, Waited: time.Second}),
+			at(2, journal.ApprovalDecided{Outcome: journal.ApprovalGiven, Waited: 2 * time.Second}),
+			at(3, journal.ApprovalDecided{Outcome: journal.ApprovalGiven, Override: true, Waited: 3 * time.Second}),
+			at(4, journal.ApprovalDecided{Outcome: journal.ApprovalRefused, Waited: 4 * time.Second}),
+			at(5, journal.ApprovalDecided{Outcome: journal.ApprovalExpired, Waited: 5 * time.Second}),
+			at(6, journal.ApprovalDecided{Outcome: journal.ApprovalVoid, Waited: -time.Second}),
+		}, `rolecall_approval_duration_seconds{outcome="approved"} 1 of 2
+rolecall_approval_duration_seconds{outcome="denied"} 1 of 4
+rolecall_approval_duration_seconds{outcome="expired"} 1 of 5
+rolecall_approval_duration_seconds{outcome="override"} 1 of 3
+rolecall_approval_duration_seconds{outcome="void"} 1 of 0
+rolecall_approvals_total{outcome="approved"} 1
+rolecall_approvals_total{outcome="denied"} 1
+rolecall_approvals_total{outcome="expired"} 1
+rolecall_approvals_total{outcome="override"} 1
+rolecall_approvals_total{outcome="void"} 1
+rolecall_approvals_total{outcome="vote"} 1
+`},
 		{"a clock that goes back means durations of zero", []journal.Event{
 			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.FinishEnd)), at(1, journal.TaskEnded{Status: "done"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 0
@@ -174,20 +193,27 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 }
 
 func TestObserve_TracksAgentsAndMailboxes(t *testing.T) {
-	f := newFixture(t, metrics.Load{RunningTasks: 3, WaitingTasks: 2, PausedTasks: 4, Thinking: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
+	f := newFixture(t, metrics.Load{RunningTasks: 3, WaitingTasks: 2, PausedTasks: 4, Thinking: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3, WaitingApprovals: 6, OldestApproval: 90 * time.Second})
 	want := func(when string, waiting, unread int) {
 		t.Helper()
-		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes", "rolecall_not_ready", "rolecall_tool_service_up")
+		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes", "rolecall_not_ready", "rolecall_tool_service_up",
+			"rolecall_approvals_waiting", "rolecall_approvals_oldest_seconds", "rolecall_notifications_total", "rolecall_notification_delay_seconds")
 		text := fmt.Sprintf(`rolecall_agents{status="calling"} 0
 rolecall_agents{status="starting"} 0
 rolecall_agents{status="thinking"} 1
 rolecall_agents{status="waiting"} %d
+rolecall_approvals_oldest_seconds{} 90
+rolecall_approvals_waiting{} 6
 rolecall_commits_total{} 9
 rolecall_disk_bytes{kind="free"} 7
 rolecall_disk_bytes{kind="reserve"} 5
 rolecall_mailbox_depth{status="delayed"} 1
 rolecall_mailbox_depth{status="unread"} %d
 rolecall_not_ready{reason="storage_low"} 1
+rolecall_notification_delay_seconds{notification="oncall"} 4
+rolecall_notifications_total{notification="oncall",outcome="delivered"} 3
+rolecall_notifications_total{notification="oncall",outcome="dropped"} 1
+rolecall_notifications_total{notification="oncall",outcome="retried"} 2
 rolecall_recorded_bytes{} 3
 rolecall_tasks{status="paused"} 4
 rolecall_tasks{status="running"} 3

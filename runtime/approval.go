@@ -56,25 +56,26 @@ type ApprovalVote struct {
 
 // Approval is a request for the approval of one call.
 type Approval struct {
-	ID      string           `json:"id"`
-	Status  ApprovalStatus   `json:"status"`
-	Task    identity.TaskID  `json:"task,omitempty"`  // "" for the call of an external caller
-	Agent   identity.AgentID `json:"agent,omitempty"` // that calls
-	Caller  string           `json:"caller,omitempty"`
-	Starter string           `json:"starter,omitempty"` // the person who called, or who started the task; "" is the operator
-	Call    identity.CallID  `json:"call"`
-	Tool    string           `json:"tool"`
-	Role    string           `json:"role"` // name of the role of the agent or caller
-	Reason  string           `json:"reason,omitempty"`
-	Rules   approval.Rules   `json:"rules"`
-	Epoch   uint64           `json:"epoch"`
-	Asked   time.Time        `json:"asked"`
-	Until   time.Time        `json:"until"` // when it ends without a decision, or an approval without a call
-	Votes   []ApprovalVote   `json:"votes,omitempty"`
-	Denial  string           `json:"denial,omitempty"` // why it was denied
-	Digest  string           `json:"digest"`           // of the arguments that the votes are about
-	Edited  bool             `json:"edited,omitempty"` // they were set by an approver
-	Asks    string           `json:"asks"`             // digest of the arguments of the call
+	ID        string           `json:"id"`
+	Status    ApprovalStatus   `json:"status"`
+	Task      identity.TaskID  `json:"task,omitempty"`  // "" for the call of an external caller
+	Agent     identity.AgentID `json:"agent,omitempty"` // that calls
+	Caller    string           `json:"caller,omitempty"`
+	Starter   string           `json:"starter,omitempty"` // the person who called, or who started the task; "" is the operator
+	Call      identity.CallID  `json:"call"`
+	Tool      string           `json:"tool"`
+	Role      string           `json:"role"` // name of the role of the agent or caller
+	Reason    string           `json:"reason,omitempty"`
+	Rules     approval.Rules   `json:"rules"`
+	Epoch     uint64           `json:"epoch"`
+	Asked     time.Time        `json:"asked"`
+	Until     time.Time        `json:"until"` // when it ends without a decision, or an approval without a call
+	Votes     []ApprovalVote   `json:"votes,omitempty"`
+	Denial    string           `json:"denial,omitempty"`    // why it was denied
+	Digest    string           `json:"digest"`              // of the arguments that the votes are about
+	Edited    bool             `json:"edited,omitempty"`    // they were set by an approver
+	Escalated int              `json:"escalated,omitempty"` // how many escalations of the rules are on record
+	Asks      string           `json:"asks"`                // digest of the arguments of the call
 
 	// Key says which call the approval is for: a call of an agent, or any call of an external
 	// caller, or of a program that drives a task, with the same tool and arguments.

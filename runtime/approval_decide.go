@@ -230,6 +230,12 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 	return rt.gate.CheckCall(ctx, a.principal(), gate.CallRequest{Call: tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args}})
 }
 
+// LookupApproval returns a request that has not ended and that by may see.
+func (rt *Runtime) LookupApproval(by identity.Principal, id string) (Approval, bool) {
+	a, err := rt.approvalOf(by, id)
+	return a, err == nil
+}
+
 // ListApprovals returns the requests that wait and that by may see, oldest first.
 func (rt *Runtime) ListApprovals(by identity.Principal) []Approval {
 	now := rt.now()

@@ -34,7 +34,7 @@ func (rt *Runtime) requestApprovals(b *journal.Batch, p identity.Principal, call
 			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed")
 		}
 		e := journal.ApprovalRequested{
-			Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, Definition: need.Definition, Reason: a.Reason, Epoch: a.Epoch, Until: a.Until, Caller: a.Caller,
+			For: a.Starter, Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, Definition: need.Definition, Reason: a.Reason, Epoch: a.Epoch, Until: a.Until, Caller: a.Caller,
 		}
 		e.Rules, _ = json.Marshal(a.Rules) // rules always marshal
 		if len(c.Request.Args) <= maxEventArgs {
@@ -118,7 +118,8 @@ func (rt *Runtime) approvalEvent(a Approval, d journal.ApprovalDecided) journal.
 	return journal.Event{At: rt.now(), Task: a.Task, Agent: a.Agent, Role: a.Role, Body: d}
 }
 
-// expireApprovals ends the time of requests. Their calls are decided again, and denied.
+// expireApprovals records which requests escalate, and ends the time of others. The calls of these
+// are decided again, and denied.
 func (rt *Runtime) expireApprovals() {
 	if rt.tracker.beginWork() != nil {
 		return
@@ -126,7 +127,11 @@ func (rt *Runtime) expireApprovals() {
 	defer rt.tracker.work.Done()
 	var ended []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		for _, a := range rt.approvals.expired() {
+		for _, a := range rt.approvals.due() {
+			if rt.now().Before(a.Until) {
+				rt.escalateApproval(b, a)
+				continue
+			}
 			b.Events = append(b.Events, rt.approvalEvent(a, journal.ApprovalDecided{Outcome: journal.ApprovalExpired}))
 			if a.Status = ApprovalExpired; a.Agent == "" {
 				rt.approvals.remove(b, a.ID) // the same call is asked about again
@@ -141,6 +146,22 @@ func (rt *Runtime) expireApprovals() {
 		rt.log.Error("requests for approval not ended", "error", err)
 	}
 	rt.wakeApproved(ended)
+}
+
+// escalateApproval records that more people may approve a request now. It is called within a
+// commit.
+func (rt *Runtime) escalateApproval(b *journal.Batch, a Approval) {
+	for {
+		e, ok := a.nextEscalation()
+		if !ok || rt.now().Before(a.Asked.Add(e.After)) {
+			break
+		}
+		a.Escalated++
+		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: a.Task, Agent: a.Agent, Role: a.Role, Body: journal.ApprovalEscalated{
+			Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, To: e.To.String(), Until: a.Until, Caller: a.Caller,
+		}})
+	}
+	rt.storeApproval(b, a)
 }
 
 // wakeApproved lets the agents go on whose calls were decided about.

@@ -103,13 +103,37 @@ func (t *approvalTable) put(a Approval) {
 	if a.EditAs != (ApprovalHash{}) {
 		t.byKey[a.EditAs] = a.ID
 	}
-	if a.ends() && (t.next.IsZero() || a.Until.Before(t.next)) {
-		t.setTimer(a.Until)
+	if next := a.nextTime(); !next.IsZero() && (t.next.IsZero() || next.Before(t.next)) {
+		t.setTimer(next)
 	}
 }
 
 // ends reports whether the time of a request can end.
 func (a *Approval) ends() bool { return a.Status == ApprovalWaiting || a.Status == ApprovalGranted }
+
+// nextTime returns when a request escalates or its time ends, whichever is first. It is zero if
+// neither happens any more.
+func (a *Approval) nextTime() time.Time {
+	if !a.ends() {
+		return time.Time{}
+	}
+	if e, ok := a.nextEscalation(); ok && a.Asked.Add(e.After).Before(a.Until) {
+		return a.Asked.Add(e.After)
+	}
+	return a.Until
+}
+
+// nextEscalation returns the first escalation of a waiting request that is not on record.
+func (a *Approval) nextEscalation() (approval.Escalation, bool) {
+	if a.Status != ApprovalWaiting {
+		return approval.Escalation{}, false
+	}
+	list := a.Rules.Escalations()
+	if a.Escalated >= len(list) {
+		return approval.Escalation{}, false
+	}
+	return list[a.Escalated], true
+}
 
 // remove removes a request that has ended, and its records. It is called within a commit.
 func (t *approvalTable) remove(b *journal.Batch, id string) {
@@ -155,28 +179,28 @@ func (t *approvalTable) list(match func(*Approval) bool) []Approval {
 	return list
 }
 
-// expired returns at most maxExpired requests whose time is over, and sets the timer for the
-// next time.
-func (t *approvalTable) expired() []Approval {
+// due returns at most maxExpired requests that escalate, or whose time is over, and sets the
+// timer for the next time.
+func (t *approvalTable) due() []Approval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var list []Approval
 	var next time.Time
 	now := t.now()
 	for _, a := range t.byID {
-		switch {
-		case !a.ends():
-		case !a.Until.After(now) && len(list) < maxExpired:
+		switch at := a.nextTime(); {
+		case at.IsZero():
+		case !at.After(now) && len(list) < maxExpired:
 			list = append(list, *a)
-		case next.IsZero() || a.Until.Before(next):
-			next = a.Until
+		case next.IsZero() || at.Before(next):
+			next = at
 		}
 	}
 	t.setTimer(next)
 	return list
 }
 
-// maxExpired is how many requests end in one commit.
+// maxExpired is how many requests escalate or end in one commit.
 const maxExpired = 1000
 
 // setTimer sets the timer to a time; zero stops it. It must be called with mu held.
@@ -191,7 +215,23 @@ func (t *approvalTable) setTimer(next time.Time) {
 	}
 }
 
-// begin calls expire, on a goroutine of its own, when the time of requests is over.
+// load returns how many requests wait, and when the oldest of them was asked about.
+func (t *approvalTable) load() (waiting int, oldest time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	for _, a := range t.byID {
+		if a.Status != ApprovalWaiting || !now.Before(a.Until) {
+			continue
+		}
+		if waiting++; oldest.IsZero() || a.Asked.Before(oldest) {
+			oldest = a.Asked
+		}
+	}
+	return waiting, oldest
+}
+
+// begin calls expire, on a goroutine of its own, when requests escalate or their time is over.
 func (t *approvalTable) begin(expire func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

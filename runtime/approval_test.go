@@ -228,6 +228,38 @@ func TestApproval_Deadline(t *testing.T) {
 	}
 }
 
+// A request that waits for long escalates once, also after a restart. The people of the other
+// role then see it.
+func TestApproval_Escalates(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		rule := approval.Rule{From: bothRoles, Escalate: &approval.Escalation{After: 50 * time.Millisecond, To: approval.Quorum{Role: "oncall"}}}
+		b := newBank(t, rule)
+		task := b.begin(t)
+		isEscalated := func(e journal.Event) bool { _, is := e.Body.(journal.ApprovalEscalated); return is }
+		if restart {
+			b.waiting(t, 1)
+			b.shutdown(t)
+			b.open(t)
+			b.resume(t, task)
+		}
+		b.waitEvent(t, isEscalated)
+		if l := b.CurrentLoad(); l.WaitingApprovals != 1 || l.OldestApproval < 50*time.Millisecond {
+			t.Errorf("%d wait, the oldest for %s", l.WaitingApprovals, l.OldestApproval)
+		}
+		if restart {
+			b.shutdown(t)
+			b.open(t)
+			b.resume(t, task)
+		}
+		b.wantDecided(t, b.approvers["oncall eve"], approve(b.waiting(t, 1)[0].ID), "approved")
+		b.wantResult(t, b.wait(t, task), `[100,5]`, "")
+		list := bodiesOf[journal.ApprovalEscalated](t, b.fixture)
+		if len(list) != 1 || list[0].To != "oncall" || list[0].Tool != "transfer" || list[0].Digest == "" {
+			t.Errorf("%+v", list)
+		}
+	}
+}
+
 // The person who started a task may not approve its calls, in whatever role, unless the rule
 // says so.
 func TestApproval_OwnTask(t *testing.T) {

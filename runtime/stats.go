@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"time"
+
 	"github.com/rolecall/rolecall/journal"
 )
 
@@ -17,6 +19,9 @@ type LoadFigures struct {
 
 	DiskFree, DiskReserve int64 // bytes; both 0 if the free space of the disk is unknown
 	Recorded              int64 // bytes that the organization has recorded
+
+	WaitingApprovals int           // calls that wait for people
+	OldestApproval   time.Duration // how long the first of them has waited
 }
 
 // maxPausedCount bounds the paused tasks that CurrentLoad counts.
@@ -29,6 +34,10 @@ func (rt *Runtime) CurrentLoad() LoadFigures {
 	l.Commits = rt.commits.Load()
 	l.DiskFree, l.DiskReserve = rt.disk.figures()
 	l.Recorded = rt.recorded.bytes(keyRecorded)
+	waiting, oldest := rt.approvals.load()
+	if l.WaitingApprovals = waiting; waiting > 0 {
+		l.OldestApproval = max(0, rt.now().Sub(oldest))
+	}
 	return l
 }
 

@@ -2,8 +2,13 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/rolecall/rolecall/gateway/wire"
 )
@@ -11,6 +16,7 @@ import (
 // Calls that wait for people.
 type (
 	Approval          = wire.Approval          // a call that waits until people approve it
+	ApprovalChange    = wire.ApprovalChange    // what has changed about such a call
 	ApprovalDecision  = wire.ApprovalDecision  // what a person decides
 	ApprovalDecisions = wire.ApprovalDecisions // decisions about several calls
 	NamedDecision     = wire.NamedDecision     // one of them
@@ -21,6 +27,33 @@ type (
 // ListApprovals lists the calls that wait and that the sender may approve, oldest first.
 func (c *Client) ListApprovals(ctx context.Context) iter.Seq2[Approval, error] {
 	return listAll[Approval](ctx, c, apiPath("approvals"), nil)
+}
+
+// FollowApprovals yields the calls that wait and that the sender may approve, an item of the type
+// wire.ApprovalsListed, and then what changes, until ctx ends. The last error wraps
+// io.ErrUnexpectedEOF if the server ended the stream.
+func (c *Client) FollowApprovals(ctx context.Context) iter.Seq2[ApprovalChange, error] {
+	return func(yield func(ApprovalChange, error) bool) {
+		answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("approval-changes"), query: url.Values{"follow": {"1"}}, header: http.Header{"Accept": {wire.NDJSON}}})
+		if err != nil {
+			yield(ApprovalChange{}, err)
+			return
+		}
+		defer answer.Body.Close()
+		for d := json.NewDecoder(answer.Body); ; {
+			var change ApprovalChange
+			err := d.Decode(&change)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				err = fmt.Errorf("follow approvals: %w", err)
+			}
+			if !yield(change, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // FindApproval returns a call that waits, with its arguments.

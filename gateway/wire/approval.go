@@ -31,6 +31,30 @@ type Approval struct {
 	Until   time.Time        `json:"until"` // after that the call is denied
 }
 
+// ApprovalChange is an item of the stream of the calls that wait for the sender's approval. The
+// stream begins with those that wait, and an item of the type listed. What comes later follows.
+type ApprovalChange struct {
+	Type     string    `json:"type"` // waiting, listed, requested, escalated, vote, approved, denied, expired or void
+	At       time.Time `json:"at"`
+	ID       string    `json:"id,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
+	Role     string    `json:"role,omitempty"`     // of the agent or the caller
+	Approval *Approval `json:"approval,omitempty"` // of waiting, requested and escalated
+	To       string    `json:"to,omitempty"`       // whose votes are enough since the escalation
+	By       string    `json:"by,omitempty"`       // who decided
+	As       string    `json:"as,omitempty"`       // name of the role in which a caller decided
+	Reason   string    `json:"reason,omitempty"`
+	Override bool      `json:"override,omitempty"` // an operator approved in place of the approvers
+}
+
+// The types of items of a stream that are not outcomes of decisions.
+const (
+	ApprovalWaits     = "waiting"
+	ApprovalsListed   = "listed"
+	ApprovalAsked     = "requested"
+	ApprovalEscalates = "escalated"
+)
+
 // ApprovalVote is the approval of one person.
 type ApprovalVote struct {
 	By   string    `json:"by"`

@@ -40,6 +40,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/app/notify"
 	"github.com/rolecall/rolecall/internal/app/trigger"
 	"github.com/rolecall/rolecall/internal/clock"
 	"github.com/rolecall/rolecall/internal/config"
@@ -160,9 +161,10 @@ type App struct {
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
 	changes  []string                 // of roles and groups, by the last change; see takeChanges
 
-	triggers     atomic.Pointer[trigger.Engine] // nil without Options.Serve
-	limits       liveLimits                     // of programs and requests
-	pollInterval time.Duration                  // of WatchConfig; 0 is a second
+	triggers      atomic.Pointer[trigger.Engine] // nil without Options.Serve
+	notifications atomic.Pointer[notify.Engine]  // nil without Options.Serve
+	limits        liveLimits                     // of programs and requests
+	pollInterval  time.Duration                  // of WatchConfig; 0 is a second
 }
 
 // Open opens the data directory and composes the application on it. No
@@ -195,7 +197,7 @@ func Open(o Options) (*App, error) {
 	expiry := clock.NewForward(time.Now)
 	a.services.kind, a.services.log, a.services.expiry = "authService", o.Warn, expiry
 	a.issuers.kind, a.issuers.log, a.issuers.expiry = "issuer", o.Warn, expiry
-	for _, step := range []func() error{a.openRuntime, a.openTriggers, a.openServers, a.openModules, a.openAnnouncements} {
+	for _, step := range []func() error{a.openRuntime, a.openTriggers, a.openNotifications, a.openServers, a.openModules, a.openAnnouncements} {
 		if err := step(); err != nil {
 			a.DiscardUnused()
 			return nil, errors.Join(err, a.Close())
@@ -211,7 +213,7 @@ func (a *App) openRuntime() (err error) {
 	if a.owner, err = a.groups.ClaimOwner(toolgroups.Config); err != nil {
 		return err
 	}
-	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Services: a.serviceStates, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
+	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Services: a.serviceStates, Notifications: a.deliveries, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
 	if err != nil {
 		return err
 	}

@@ -286,6 +286,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))
 	a.replaceTriggers(ch)
+	errs = append(errs, a.replaceNotifications(ctx, ch))
 	a.current, a.files, a.restored = ch.cfg, ch.files, ch.restored
 	a.setActive(ch.cfg)
 	a.setItems(ch)

@@ -65,6 +65,8 @@ rolecall_agents{status="calling"} 0
 rolecall_agents{status="starting"} 0
 rolecall_agents{status="thinking"} 0
 rolecall_agents{status="waiting"} 0
+rolecall_approvals_oldest_seconds 0
+rolecall_approvals_waiting 0
 rolecall_decisions_total{code="",decision="allowed"} 17
 rolecall_mailbox_depth{status="delayed"} 0
 rolecall_mailbox_depth{status="unread"} 0

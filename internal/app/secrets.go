@@ -11,9 +11,10 @@ import (
 )
 
 // configSecrets returns the secrets of a configuration: the keys and headers of models,
-// and what MCP servers, sources and triggers are given.
+// and what MCP servers, sources, triggers and notifications are given.
 func configSecrets(cfg *config.Config) []string {
 	list := append(modelSecrets(cfg), triggerSecrets(cfg)...)
+	list = append(list, notificationSecrets(cfg)...)
 	for _, i := range cfg.Gateway.Issuers {
 		list = append(list, redact.Values(string(i.ClientSecret))...)
 	}

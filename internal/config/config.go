@@ -48,6 +48,7 @@ type Config struct {
 	Workspaces               []Workspace    `json:",omitempty"` // with a name, also those that a field declares
 	Triggers                 []Trigger      `json:",omitempty"`
 	Brokers                  []Broker       `json:",omitempty"`
+	Notifications            []Notification `json:",omitempty"`
 	toolboxfile.Declarations                // sources, tools, toolsets, prompts, auth services and tool services
 	Files                    []yamldoc.File // all files read except secret ones: first the documents, then the files they name
 	SecretFiles              []SecretFile   // files named as ${file:PATH}, sorted by path

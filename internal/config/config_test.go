@@ -124,6 +124,7 @@ func testEnv(name string) (string, bool) {
 		"YAML":   "x\nkind: model",
 		"NESTED": "${NAME}",
 		"SECRET": "s3cret", "LONG_SECRET": "a-l0ng-s3cret-of-32-bytes-abcdef",
+		"SIGNING": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "SHORT_SIGNING": "whsec_MfKQ9r8G", "CHAT_URL": "https://hooks.slack.com/services/T0/B0/s3cret",
 		"GROUP": "workspace",
 	}[name]
 	return value, ok

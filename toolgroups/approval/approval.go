@@ -15,12 +15,15 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -234,6 +237,43 @@ func (l Rules) Deadline() time.Duration {
 // Self reports whether the person who started the task may approve: each rule says so.
 func (l Rules) Self() bool {
 	return len(l) > 0 && !slices.ContainsFunc(l, func(r Rule) bool { return !r.Self })
+}
+
+// Escalations returns the escalations of the rules, the first ones first.
+func (l Rules) Escalations() []Escalation {
+	var list []Escalation
+	for _, r := range l {
+		if r.Escalate != nil {
+			list = append(list, *r.Escalate)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Escalation) int { return cmp.Compare(a.After, b.After) })
+	return list
+}
+
+// String returns who a quorum is, as "2 of finance" or "operator".
+func (s Quorum) String() string {
+	name := s.Role
+	if s.Operator {
+		name = "operator"
+	}
+	if s.Count > 1 {
+		return strconv.Itoa(s.Count) + " of " + name
+	}
+	return name
+}
+
+// String returns whose votes a rule needs, as "finance and 2 of security".
+func (r Rule) String() string {
+	list, word := r.From.All, " and "
+	if len(list) == 0 {
+		list, word = r.From.Any, " or "
+	}
+	texts := make([]string, len(list))
+	for i, q := range list {
+		texts[i] = q.String()
+	}
+	return strings.Join(texts, word)
 }
 
 // Digest returns a hash that is equal for equal rules in the same order.

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/rolecall/rolecall/internal/app/notify"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/metrics"
+)
+
+// openNotifications makes the engine of notifications. Only a process that serves the API has one.
+func (a *App) openNotifications() error {
+	if !a.options.Serve {
+		return nil
+	}
+	e, err := notify.NewEngine(notify.Config{Journal: a.store, Store: a.Runtime.OwnerStore(), Redact: a.secrets.redactor, Log: a.options.Warn})
+	if err == nil {
+		a.notifications.Store(e)
+	}
+	return err
+}
+
+// RunNotifications sends notifications until ctx ends or stop is called. It is called after
+// MarkReady. It does nothing without Options.Serve.
+func (a *App) RunNotifications(ctx context.Context) (stop func()) {
+	if e := a.notifications.Load(); e != nil {
+		return e.Run(ctx)
+	}
+	return func() {}
+}
+
+// replaceNotifications makes the receivers of an installed configuration the only ones. A recorded
+// configuration has none: its secrets may have been taken back since. The receivers of the files are
+// then told later.
+func (a *App) replaceNotifications(ctx context.Context, ch *configChange) error {
+	e := a.notifications.Load()
+	if e == nil {
+		return nil
+	}
+	if ch.restored {
+		return e.ReplaceReceivers(ctx, nil, true)
+	}
+	return e.ReplaceReceivers(ctx, ch.cfg.Notifications, false)
+}
+
+// deliveries returns what was sent to each receiver of notifications.
+func (a *App) deliveries() map[string]metrics.Deliveries {
+	if e := a.notifications.Load(); e != nil {
+		return e.Deliveries()
+	}
+	return nil
+}
+
+// notificationSecrets returns the secrets of notifications: the keys, and the addresses with their
+// paths, which are the secrets of chats.
+func notificationSecrets(cfg *config.Config) (list []string) {
+	for _, n := range cfg.Notifications {
+		list = append(list, string(n.Secret))
+		list = append(list, redact.Values(string(n.URL))...)
+		if u, err := url.Parse(string(n.URL)); err == nil && n.Format == config.NotifySlack {
+			list = append(list, u.Path)
+		}
+	}
+	return list
+}

@@ -1,0 +1,99 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// storeOwner is the owner of the record of the positions.
+const storeOwner toolgroups.GroupOwner = "notifications"
+
+// positions are the sequence numbers of the events up to which receivers were told all. They are
+// stored in one record.
+type positions struct {
+	store Store
+
+	mu     sync.Mutex // guards what follows, and orders the writes
+	read   bool
+	byName map[string]uint64
+}
+
+// begin gives receivers without a position the position last. It forgets the positions of others,
+// unless keep is set.
+func (p *positions) begin(ctx context.Context, names []string, last uint64, keep bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	next := map[string]uint64{}
+	if keep {
+		next = maps.Clone(p.byName)
+	}
+	for _, name := range names {
+		seq, known := p.byName[name]
+		if !known || seq > last { // a restored backup has fewer events
+			seq = last
+		}
+		next[name] = seq
+	}
+	if maps.Equal(next, p.byName) {
+		return nil
+	}
+	p.byName = next
+	return p.save(ctx)
+}
+
+// load reads the record, once. It must be called with mu held.
+func (p *positions) load(ctx context.Context) error {
+	if p.read {
+		return nil
+	}
+	data, err := p.store.ReadValue(ctx, storeOwner)
+	if err != nil {
+		return err
+	}
+	p.byName = map[string]uint64{}
+	if data != nil {
+		if err := json.Unmarshal(data, &p.byName); err != nil {
+			return err
+		}
+	}
+	p.read = true
+	return nil
+}
+
+// save writes the record. It must be called with mu held.
+func (p *positions) save(ctx context.Context) error {
+	data, err := json.Marshal(p.byName)
+	if err != nil {
+		return err
+	}
+	if len(p.byName) == 0 {
+		data = nil
+	}
+	return p.store.WriteValue(context.WithoutCancel(ctx), storeOwner, data)
+}
+
+// of returns the position of a receiver. It reports false if the receiver was left out.
+func (p *positions) of(name string) (uint64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seq, known := p.byName[name]
+	return seq, known
+}
+
+// move stores that a receiver was told all up to an event.
+func (p *positions) move(ctx context.Context, name string, seq uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old, known := p.byName[name]; !known || old >= seq {
+		return nil
+	}
+	p.byName[name] = seq
+	return p.save(ctx)
+}
