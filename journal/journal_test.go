@@ -66,7 +66,7 @@ var bodies = []struct {
 	{journal.UngroundedAnswer{}, ""},
 	{journal.QuestionAsked{Call: "c", Tool: "t", Question: "q", ID: "i", Kind: tool.PersonInput, Server: "s", Message: "m", Schema: json.RawMessage(`{}`), URL: "u", Until: time.Unix(1, 0).UTC(), Caller: "c"}, "call tool question id kind server message schema url until caller"},
 	{journal.QuestionAnswered{Call: "c", Tool: "t", Question: "q", Action: tool.Accept, Content: json.RawMessage(`{}`), By: "b", Reason: "r", Caller: "c"}, "call tool question action content by reason caller"},
-	{journal.ApprovalRequested{Approval: "a", Call: "c", Tool: "t", Args: json.RawMessage(`{}`), Digest: "d", Definition: "f", Rules: json.RawMessage(`[]`), Reason: "r", Epoch: 2, Until: time.Unix(1, 0).UTC(), Caller: "c"}, "approval call tool args digest definition rules reason epoch until caller"},
+	{journal.ApprovalRequested{Approval: "a", Call: "c", Tool: "t", Args: json.RawMessage(`{}`), Digest: "d", Definition: "f", Rules: json.RawMessage(`[]`), Reason: "r", Epoch: 2, Until: time.Unix(1, 0).UTC(), Caller: "c", Operation: "apply", Operator: "o", Auth: "token"}, "approval call tool args digest definition rules reason epoch until caller operation operator auth"},
 	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c"}, "approval call tool outcome by as auth reason override digest args waited caller"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6}, "by tokens costNano"},

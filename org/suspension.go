@@ -22,17 +22,17 @@ func (r *Role) Suspended() bool { return !r.SuspendedAt.IsZero() }
 // Errors have the codes RoleNotFound, InsufficientPermissions if by is not the operator, and
 // Conflict for RootRole: root works in every task that names no role.
 func (o *Org) SuspendRole(by identity.Principal, id identity.RoleID) (Role, PermissionDiff, []RecordChange, error) {
-	return o.setSuspension("suspend", by, id, true)
+	return o.setSuspension("suspend", by, id, true, false)
 }
 
 // ResumeRole ends the suspension of a role and returns who gains tools. The errors are those
 // of SuspendRole. A role that is not suspended does not change.
 func (o *Org) ResumeRole(by identity.Principal, id identity.RoleID) (Role, PermissionDiff, []RecordChange, error) {
-	return o.setSuspension("resume", by, id, false)
+	return o.setSuspension("resume", by, id, false, false)
 }
 
-// setSuspension suspends or resumes a role. Errors name the change with verb.
-func (o *Org) setSuspension(verb string, by identity.Principal, id identity.RoleID, suspend bool) (Role, PermissionDiff, []RecordChange, error) {
+// setSuspension suspends or resumes a role, unless dryRun is set. Errors name the change with verb.
+func (o *Org) setSuspension(verb string, by identity.Principal, id identity.RoleID, suspend, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, ok := o.roles[id]
@@ -51,7 +51,7 @@ func (o *Org) setSuspension(verb string, by identity.Principal, id identity.Role
 	if suspend {
 		next.SuspendedAt = o.config.Now().UTC()
 	}
-	diff, changes := o.replaceRole(old, &next, false)
+	diff, changes := o.replaceRole(old, &next, dryRun)
 	return next, diff, changes, nil
 }
 

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -11,25 +12,33 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // CreateRole creates a role on behalf of any principal. The call id may be
-// empty if the principal is not an agent, as in Send and Terminate. Errors:
-// those of org.Org.CreateRole.
+// empty if the principal is not an agent, as in Send and Terminate. A role of an
+// operator that has rights may wait for people (approval.Oversight).
+// Errors: those of org.Org.CreateRole and UseOperation.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
 	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
 	var role org.Role
+	var held error
+	from := Requester{c.By, spec.Auth}
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		var changes []org.RecordChange
-		var err error
+		granted, refused, err := rt.judgeRole(b, from, func() (heldRole, error) { return rt.planCreate(c.By, spec) })
+		if held = refused; err != nil || held != nil {
+			return err
+		}
 		if role, changes, err = rt.org.CreateRole(c.By, id, spec); err != nil || changes == nil {
 			return err
 		}
+		rt.useApproval(b, from, granted)
 		rt.roleChanged(b, c.By, role, "created", nil, changes)
 		return nil
 	})
-	return role, err
+	return role, cmp.Or(err, held)
 }
 
 // withCallID sets the id of a call that has none.
@@ -41,20 +50,31 @@ func withCallID(c tool.Call) tool.Call {
 }
 
 // UpdateRole changes a role and returns who gains and loses which tools.
-// With dryRun it changes nothing. Errors: those of org.Org.UpdateRole.
+// With dryRun it changes nothing. A change by which somebody gains rights may wait for
+// people (approval.Oversight). Errors: those of org.Org.UpdateRole and UseOperation.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
 	var diff org.PermissionDiff
+	var held error
+	from := Requester{by, spec.Auth}
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
+		var granted Approval
 		var err error
+		if !dryRun {
+			granted, held, err = rt.judgeRole(b, from, func() (heldRole, error) { return rt.planUpdate(by, id, spec) })
+		}
+		if err != nil || held != nil {
+			return err
+		}
 		if role, diff, changes, err = rt.org.UpdateRole(by, id, spec, dryRun); err != nil || changes == nil {
 			return err
 		}
+		rt.useApproval(b, from, granted)
 		rt.roleChanged(b, by, role, "updated", &diff, changes)
 		return nil
 	})
-	return role, diff, err
+	return role, diff, cmp.Or(err, held)
 }
 
 // DeleteRole deletes a role and returns who loses which tools. With
@@ -77,27 +97,38 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 // SuspendRole suspends a role and returns who loses which tools. No call of its agents and
 // callers starts after it returns. Errors: those of org.Org.SuspendRole.
 func (rt *Runtime) SuspendRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, id, "suspended", rt.org.SuspendRole)
+	return rt.setSuspension(Requester{By: by}, id, "suspended", nil, rt.org.SuspendRole)
 }
 
-// ResumeRole ends the suspension of a role and returns who gains which tools. Errors: those
-// of org.Org.ResumeRole.
-func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, id, "resumed", rt.org.ResumeRole)
+// ResumeRole ends the suspension of a role and returns who gains which tools. auth says how by
+// was authenticated, as RoleSpec.Auth. Errors: those of org.Org.ResumeRole and UseOperation.
+func (rt *Runtime) ResumeRole(by identity.Principal, auth string, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+	plan := func() (heldRole, error) { return rt.planResume(by, id) }
+	return rt.setSuspension(Requester{by, auth}, id, "resumed", plan, rt.org.ResumeRole)
 }
 
-// setSuspension commits a change that set makes, and its event.
-func (rt *Runtime) setSuspension(by identity.Principal, id identity.RoleID, change string,
+// setSuspension commits a change that set makes, and its event. A nil plan is never held.
+func (rt *Runtime) setSuspension(from Requester, id identity.RoleID, change string, plan func() (heldRole, error),
 	set func(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, []org.RecordChange, error)) (role org.Role, diff org.PermissionDiff, err error) {
-	err = rt.change(by, func(b *journal.Batch) error {
+	var held error
+	err = rt.change(from.By, func(b *journal.Batch) error {
 		var changes []org.RecordChange
-		if role, diff, changes, err = set(by, id); err != nil || changes == nil {
+		var granted Approval
+		var err error
+		if plan != nil {
+			granted, held, err = rt.judgeRole(b, from, plan)
+		}
+		if err != nil || held != nil {
 			return err
 		}
-		rt.roleChanged(b, by, role, change, &diff, changes)
+		if role, diff, changes, err = set(from.By, id); err != nil || changes == nil {
+			return err
+		}
+		rt.useApproval(b, from, granted)
+		rt.roleChanged(b, from.By, role, change, &diff, changes)
 		return nil
 	})
-	return role, diff, err
+	return role, diff, cmp.Or(err, held)
 }
 
 // roleChanged adds a role change and its event to a batch.
@@ -109,6 +140,7 @@ func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org
 	}
 	b.Events = append(b.Events, rt.eventBy(by, role.Name, e))
 	b.Put = append(b.Put, storeRecords(changes)...)
+	rt.voidOperations(b, "the role has changed", func(a *Approval) bool { return a.Operation == approval.RoleGain && a.Subject == string(role.ID) })
 }
 
 // eventBy returns an event about an action of a principal.

@@ -24,6 +24,7 @@ func (r *reader) kinds() []docset.Kind {
 		{Name: "workspace", Read: with(readWorkspace)},
 		{Name: "trigger", Read: with(readTrigger)},
 		{Name: "broker", Read: with(readBroker)},
+		{Name: "oversight", Read: with(readOversight)},
 
 		{Name: "telemetry"},
 	}
