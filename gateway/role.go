@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/bounds"
@@ -217,7 +218,7 @@ func (a *api) suspendRole(r *http.Request) (any, error) { return a.setSuspension
 // resumeRole ends the suspension of a role.
 func (a *api) resumeRole(r *http.Request) (any, error) {
 	return a.setSuspension(r, func(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
-		return a.rt.ResumeRole(by, authOf(r), id)
+		return a.rt.ResumeRoleFor(runtime.Requester{By: by, Auth: authOf(r)}, id)
 	})
 }
 

@@ -49,7 +49,7 @@ type system interface {
 	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.PermissionDiff, error)
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
 	SuspendRole(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, error)
-	ResumeRole(by identity.Principal, auth string, id identity.RoleID) (org.Role, org.PermissionDiff, error)
+	ResumeRole(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
 	CancelTask(context.Context, identity.TaskID, string) error
 	WaitTask(context.Context, identity.TaskID) (org.Task, error)
@@ -827,7 +827,7 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 func (p *attack) changeSuspension(t *proptest.Choices) error {
 	for _, id := range p.roles {
 		if r := p.rules.roles[id]; r.suspended && !r.gone {
-			_, _, err := p.ResumeRole(operator, "", id)
+			_, _, err := p.ResumeRole(operator, id)
 			p.applyCommits()
 			return err
 		}

@@ -229,7 +229,7 @@ func (s *revocationRace) changeRights(n int) error {
 	case 5:
 		_, _, err = s.SuspendRole(operator, s.role)
 	case 6:
-		_, _, err = s.ResumeRole(operator, "", s.role)
+		_, _, err = s.ResumeRole(operator, s.role)
 	}
 	return err
 }

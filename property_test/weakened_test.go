@@ -248,7 +248,7 @@ func (o *weakenedOrg) SuspendRole(_ identity.Principal, id identity.RoleID) (org
 }
 
 // ResumeRole implements system.
-func (o *weakenedOrg) ResumeRole(_ identity.Principal, _ string, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+func (o *weakenedOrg) ResumeRole(_ identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
 	return o.setSuspension(id, time.Time{})
 }
 

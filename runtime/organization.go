@@ -100,11 +100,16 @@ func (rt *Runtime) SuspendRole(by identity.Principal, id identity.RoleID) (org.R
 	return rt.setSuspension(Requester{By: by}, id, "suspended", nil, rt.org.SuspendRole)
 }
 
-// ResumeRole ends the suspension of a role and returns who gains which tools. auth says how by
-// was authenticated, as RoleSpec.Auth. Errors: those of org.Org.ResumeRole and UseOperation.
-func (rt *Runtime) ResumeRole(by identity.Principal, auth string, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
-	plan := func() (heldRole, error) { return rt.planResume(by, id) }
-	return rt.setSuspension(Requester{by, auth}, id, "resumed", plan, rt.org.ResumeRole)
+// ResumeRole is ResumeRoleFor without a record of how by was authenticated.
+func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+	return rt.ResumeRoleFor(Requester{By: by}, id)
+}
+
+// ResumeRoleFor ends the suspension of a role and returns who gains which tools. It may wait for
+// people (approval.Oversight). Errors: those of org.Org.ResumeRole and UseOperation.
+func (rt *Runtime) ResumeRoleFor(from Requester, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+	plan := func() (heldRole, error) { return rt.planResume(from.By, id) }
+	return rt.setSuspension(from, id, "resumed", plan, rt.org.ResumeRole)
 }
 
 // setSuspension commits a change that set makes, and its event. A nil plan is never held.

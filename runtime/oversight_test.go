@@ -140,7 +140,7 @@ func TestOversight_NothingGained(t *testing.T) {
 	if _, _, err := b.SuspendRole(alice, role.ID); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := b.ResumeRole(alice, "", role.ID); err == nil {
+	if _, _, err := b.ResumeRole(alice, role.ID); err == nil {
 		t.Error("a role is resumed at once")
 	}
 	if _, err := b.DeleteRole(alice, role.ID, false); err != nil {
@@ -276,7 +276,7 @@ func TestOversight_RemovedApprover(t *testing.T) {
 		t.Error("the approval of a suspended role is used")
 	}
 	b.wantDecided(t, b.approvers["security ann"], approve(again), "approval_not_found")
-	if _, _, err := b.ResumeRole(bruno, "", security.ID); err != nil {
+	if _, _, err := b.ResumeRole(bruno, security.ID); err != nil {
 		t.Errorf("a role without tools is resumed: %v", err)
 	}
 	b.wantDecided(t, b.approvers["security ann"], approve(again), "approved")

@@ -50,15 +50,15 @@ func TestOversight_PossibleApprovers(t *testing.T) {
 		return "  - {name: " + name + ", sha256: " + strings.Repeat(name[:1], 64) + ", " + fields + "}\n"
 	}
 	for _, c := range []struct{ name, from, tokens, want string }{
-		{"only the start-up token", "{all: [{operator: true}]}", "", "operators besides the one who asks"},
+		{"only the start-up token", "{all: [{operator: true}]}", "", "operators needed besides"},
 		{"another operator", "{all: [{operator: true}]}", token("a", "operator: true"), ""},
-		{"too few operators", "{all: [{operator: true, count: 2}]}", token("a", "operator: true"), "2 operators"},
-		{"an operator who has expired", "{all: [{operator: true}]}", token("a", "operator: true, expires: 2020-01-01T00:00:00Z"), "operators besides"},
-		{"no token of the role", "{all: [{role: security}]}", token("a", "operator: true"), "1 people in the role security"},
+		{"too few operators", "{all: [{operator: true, count: 2}]}", token("a", "operator: true"), "who asks: 2, there are 1"},
+		{"an operator who has expired", "{all: [{operator: true}]}", token("a", "operator: true, expires: 2020-01-01T00:00:00Z"), "operators needed besides"},
+		{"no token of the role", "{all: [{role: security}]}", token("a", "operator: true"), "in the role security: 1, tokens and issuers name 0"},
 		{"a token of the role", "{all: [{role: security}]}", token("a", "role: security"), ""},
 		{"one of two", "{any: [{role: security}, {operator: true}]}", token("a", "role: security"), ""},
-		{"both of two", "{all: [{role: security}, {operator: true}]}", token("a", "role: security"), "operators besides"},
-		{"too few people", "{all: [{role: security, count: 2}]}", token("a", "role: security"), "2 people"},
+		{"both of two", "{all: [{role: security}, {operator: true}]}", token("a", "role: security"), "operators needed besides"},
+		{"too few people", "{all: [{role: security, count: 2}]}", token("a", "role: security"), "in the role security: 2"},
 	} {
 		text := "kind: role\nname: security\ntoolGroups: []\n---\nkind: gateway\nname: g\n"
 		if c.tokens != "" {

@@ -82,9 +82,9 @@ func (o *Oversight) Approvable(people func(role string) int, operators int) erro
 		need := max(1, q.Count)
 		switch {
 		case q.Operator && operators-1 < need:
-			return fmt.Errorf("%d operators besides the one who asks must approve, and there are %d in all: declare another token with operator: true", need, operators)
+			return fmt.Errorf("operators needed besides the one who asks: %d, there are %d; declare another token with operator: true", need, operators-1)
 		case !q.Operator && people(q.Role) < need:
-			return fmt.Errorf("%d people in the role %s must approve, and tokens and issuers name %d: declare tokens with role: %s", need, q.Role, people(q.Role), q.Role)
+			return fmt.Errorf("people needed in the role %s: %d, tokens and issuers name %d; declare a token with role: %s", q.Role, need, people(q.Role), q.Role)
 		}
 		return nil
 	}

@@ -55,13 +55,13 @@ func TestOversight_Approvable(t *testing.T) {
 		operators int
 		want      string
 	}{
-		{approval.Approvers{All: []approval.Quorum{{Operator: true}}}, 0, 1, "operators besides"},
+		{approval.Approvers{All: []approval.Quorum{{Operator: true}}}, 0, 1, "operators needed besides the one who asks: 1, there are 0"},
 		{approval.Approvers{All: []approval.Quorum{{Operator: true}}}, 0, 2, ""},
-		{approval.Approvers{All: []approval.Quorum{quorum("a", 2)}}, 1, 5, "2 people in the role a"},
+		{approval.Approvers{All: []approval.Quorum{quorum("a", 2)}}, 1, 5, "people needed in the role a: 2, tokens and issuers name 1"},
 		{approval.Approvers{All: []approval.Quorum{quorum("a", 0)}}, 1, 1, ""},
-		{approval.Approvers{All: []approval.Quorum{quorum("a", 1), {Operator: true}}}, 1, 1, "operators besides"},
+		{approval.Approvers{All: []approval.Quorum{quorum("a", 1), {Operator: true}}}, 1, 1, "operators needed besides the one who asks: 1, there are 0"},
 		{approval.Approvers{Any: []approval.Quorum{quorum("a", 1), {Operator: true}}}, 1, 1, ""},
-		{approval.Approvers{Any: []approval.Quorum{quorum("a", 1), {Operator: true}}}, 0, 1, "operators besides"},
+		{approval.Approvers{Any: []approval.Quorum{quorum("a", 1), {Operator: true}}}, 0, 1, "operators needed besides the one who asks: 1, there are 0"},
 	} {
 		o := &approval.Oversight{From: c.from}
 		err := o.Approvable(func(string) int { return c.people }, c.operators)
