@@ -144,7 +144,7 @@ func questionText(b journal.QuestionAsked) string {
 func decidedText(b journal.ApprovalDecided) string {
 	text := map[string]string{
 		journal.ApprovalVoted: "one of several approvals", journal.ApprovalGiven: "approved", journal.ApprovalRefused: "refused",
-		journal.ApprovalExpired: "the time for an approval is over", journal.ApprovalVoid: "the request for an approval is void",
+		journal.ApprovalExpired: "the time for an approval is over", journal.ApprovalVoid: "the request for an approval is void", journal.ApprovalUsed: "the approval is used",
 	}[b.Outcome]
 	if b.By != "" {
 		text += " by " + b.By

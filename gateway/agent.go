@@ -261,7 +261,7 @@ func (a *api) sendMessage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, err := a.rt.SendMessage(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
+	sent, err := a.rt.SendMessage(r.Context(), operatorCall(r), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
 	return statusAnswer{code: http.StatusAccepted, body: wire.SentMessage(sent)}, err
 }
 
@@ -299,7 +299,7 @@ func (a *api) terminateAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rt.TerminateAgent(r.Context(), operatorCall(), agent.ID, reasonParam(r)); err != nil {
+	if err := a.rt.TerminateAgent(r.Context(), operatorCall(r), agent.ID, reasonParam(r)); err != nil {
 		return nil, err
 	}
 	agent, err = a.rt.AgentRecord(r.Context(), agent.ID)

@@ -97,6 +97,11 @@ func authOf(r *http.Request) string {
 	return "session of " + string(auth.SenderOf(r).User)
 }
 
+// requesterOf returns the operator who sends a request.
+func requesterOf(r *http.Request) runtime.Requester {
+	return runtime.Requester{By: auth.SenderOf(r), Auth: authOf(r)}
+}
+
 func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
 	out := wire.ApprovalOutcome{ID: o.ID, Outcome: o.Outcome}
 	if o.Err != nil {
@@ -108,7 +113,7 @@ func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
 func approvalOf(p runtime.Approval) wire.Approval {
 	out := wire.Approval{
 		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
-		Reason: p.Reason, Rules: p.Rules, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
+		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
 	}
 	for _, v := range p.Votes {
 		out.Votes = append(out.Votes, wire.ApprovalVote{By: v.By, As: v.As, Auth: v.Auth, At: v.At})

@@ -7,7 +7,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
-	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/runtime"
 )
 
 // ItemKeeper keeps the configuration items that the operator applies, in addition to the files. A
@@ -16,12 +16,13 @@ type ItemKeeper interface {
 	// ListItems lists the items, sorted by kind and name.
 	ListItems() []wire.ConfigItem
 	// ApplyItem returns when the item is active and on disk. One that is not valid changes nothing.
-	// Errors: InvalidConfig, LimitExceeded, Conflict.
-	ApplyItem(ctx context.Context, kind, name, text string, by identity.Principal) (wire.ConfigItem, error)
+	// Errors: InvalidConfig, LimitExceeded, Conflict, and those of runtime.Runtime.UseOperation.
+	ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error)
 	// UsesVariables reports whether a value of an item has a variable, ${NAME}, however it is written.
 	UsesVariables(text string) bool
-	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig, Conflict.
-	DeleteItem(ctx context.Context, kind, name string, by identity.Principal) (wire.ConfigItem, error)
+	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig,
+	// Conflict, and those of runtime.Runtime.UseOperation.
+	DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error)
 }
 
 // noItems is the ItemKeeper of a process without one.
@@ -31,7 +32,7 @@ type noItems struct{}
 func (noItems) ListItems() []wire.ConfigItem { return nil }
 
 // ApplyItem implements ItemKeeper.
-func (noItems) ApplyItem(context.Context, string, string, string, identity.Principal) (wire.ConfigItem, error) {
+func (noItems) ApplyItem(context.Context, string, string, string, runtime.Requester) (wire.ConfigItem, error) {
 	return wire.ConfigItem{}, errcode.New(errcode.Conflict, "apply an item: this process takes no configuration items; apply it with \"rolecall serve\" running")
 }
 
@@ -39,7 +40,7 @@ func (noItems) ApplyItem(context.Context, string, string, string, identity.Princ
 func (noItems) UsesVariables(string) bool { return false }
 
 // DeleteItem implements ItemKeeper.
-func (noItems) DeleteItem(_ context.Context, kind, name string, _ identity.Principal) (wire.ConfigItem, error) {
+func (noItems) DeleteItem(_ context.Context, kind, name string, _ runtime.Requester) (wire.ConfigItem, error) {
 	return wire.ConfigItem{}, errcode.New(errcode.ItemNotFound, "delete the item %.100s/%.100s: no such item is applied", kind, name)
 }
 
@@ -62,10 +63,10 @@ func (a *api) applyItem(r *http.Request) (any, error) {
 	if !auth.IsLocalOwner(r) && a.items.UsesVariables(q.Text) {
 		return nil, errcode.New(errcode.InsufficientPermissions, "apply an item: ${NAME} can be used only on this machine, through the socket of the data directory").With("field", "text")
 	}
-	return a.items.ApplyItem(r.Context(), r.PathValue("kind"), r.PathValue("name"), q.Text, auth.SenderOf(r))
+	return a.items.ApplyItem(r.Context(), r.PathValue("kind"), r.PathValue("name"), q.Text, requesterOf(r))
 }
 
 // deleteItem deletes an item and answers with what it was.
 func (a *api) deleteItem(r *http.Request) (any, error) {
-	return a.items.DeleteItem(r.Context(), r.PathValue("kind"), r.PathValue("name"), auth.SenderOf(r))
+	return a.items.DeleteItem(r.Context(), r.PathValue("kind"), r.PathValue("name"), requesterOf(r))
 }

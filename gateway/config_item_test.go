@@ -14,8 +14,8 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/runtime"
 )
 
 // keeper keeps items without looking at them, and rejects an empty text.
@@ -23,17 +23,17 @@ type keeper struct{ items []wire.ConfigItem }
 
 func (k *keeper) ListItems() []wire.ConfigItem { return k.items }
 
-func (k *keeper) ApplyItem(_ context.Context, kind, name, text string, by identity.Principal) (wire.ConfigItem, error) {
+func (k *keeper) ApplyItem(_ context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error) {
 	if text == "" {
 		return wire.ConfigItem{}, errcode.New(errcode.InvalidConfig, "it is empty")
 	}
-	k.items = append(k.items, wire.ConfigItem{Kind: kind, Name: name, Status: wire.ItemActive, Digest: by.String() + " " + text})
+	k.items = append(k.items, wire.ConfigItem{Kind: kind, Name: name, Status: wire.ItemActive, Digest: from.By.String() + " " + text})
 	return k.items[len(k.items)-1], nil
 }
 
 func (k *keeper) UsesVariables(text string) bool { return strings.Contains(text, "${") }
 
-func (k *keeper) DeleteItem(_ context.Context, kind, name string, _ identity.Principal) (wire.ConfigItem, error) {
+func (k *keeper) DeleteItem(_ context.Context, kind, name string, _ runtime.Requester) (wire.ConfigItem, error) {
 	at := slices.IndexFunc(k.items, func(i wire.ConfigItem) bool { return i.Kind == kind && i.Name == name })
 	if at < 0 {
 		return wire.ConfigItem{}, errcode.New(errcode.ItemNotFound, "no item")

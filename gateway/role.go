@@ -34,7 +34,7 @@ func decodeChange(r *http.Request) (wire.RoleRequest, error) {
 // roleSpec converts a request for org. The server and the model must exist, as in a
 // configuration: without the server the role would have no tool, and without the model
 // each turn of its agents would fail.
-func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
+func (a *api) roleSpec(r *http.Request, q wire.RoleRequest) (org.RoleSpec, error) {
 	if err := a.checkModel(q); err != nil {
 		return org.RoleSpec{}, err
 	}
@@ -53,7 +53,7 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
 		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs, Result: q.Result, Agent: q.Agent, States: q.States, Bind: bind,
-		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
+		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision, Auth: authOf(r),
 	}, nil
 }
 
@@ -143,15 +143,15 @@ func (a *api) createRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := a.roleSpec(q)
+	spec, err := a.roleSpec(r, q)
 	if err = cmp.Or(err, checkToolGated(q, q.Use)); err != nil {
 		return nil, err
 	}
 	if dry {
-		role, err := a.org().PlanRole(auth.LocalOperator(), spec)
+		role, err := a.org().PlanRole(auth.SenderOf(r), spec)
 		return a.writtenRole(role, q), err
 	}
-	role, err := a.rt.CreateRole(r.Context(), operatorCall(), spec)
+	role, err := a.rt.CreateRole(r.Context(), operatorCall(r), spec)
 	return statusAnswer{http.StatusCreated, a.writtenRole(role, q), wire.RevisionTag(role.Revision)}, err
 }
 
@@ -168,11 +168,11 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := a.roleSpec(q)
+	spec, err := a.roleSpec(r, q)
 	if err = cmp.Or(err, checkToolGated(q, cmp.Or(q.Use, &role.Use))); err != nil {
 		return nil, err
 	}
-	next, diff, err := a.rt.UpdateRole(auth.LocalOperator(), role.ID, spec, dry)
+	next, diff, err := a.rt.UpdateRole(auth.SenderOf(r), role.ID, spec, dry)
 	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
 		err = wire.WithStatus(err, http.StatusPreconditionFailed)
 	}
@@ -205,7 +205,7 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	diff, err := a.rt.DeleteRole(auth.LocalOperator(), role.ID, dry)
+	diff, err := a.rt.DeleteRole(auth.SenderOf(r), role.ID, dry)
 	role.Status, role.Revision = org.Deleted, role.Revision+1
 	return wire.RoleChange{Role: a.roleOf(role), Diff: diff}, err
 }
@@ -261,7 +261,7 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 	return role.ID, err
 }
 
-// operatorCall returns a call by the operator with a new id.
-func operatorCall() tool.Call {
-	return tool.Call{ID: identity.CallID(identity.NewID()), By: auth.LocalOperator()}
+// operatorCall returns a call by the operator who sends a request, with a new id.
+func operatorCall(r *http.Request) tool.Call {
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: auth.SenderOf(r)}
 }

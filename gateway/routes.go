@@ -62,10 +62,10 @@ func (a *api) processRoutes() []route {
 		}, {
 			method: "PUT", path: itemPath, id: "applyConfigItem", summary: "Apply a configuration item; one of the same kind and name is replaced",
 			scopes: operators, body: wire.ConfigItemRequest{}, answer: wire.ConfigItem{},
-			errors: []errcode.Code{errcode.InvalidConfig, errcode.LimitExceeded, errcode.Conflict}, serve: jsonEndpoint(a.applyItem),
+			errors: append([]errcode.Code{errcode.InvalidConfig, errcode.Conflict}, heldErrors...), serve: jsonEndpoint(a.applyItem),
 		}, {
 			method: "DELETE", path: itemPath, id: "deleteConfigItem", summary: "Delete an applied configuration item",
-			scopes: operators, answer: wire.ConfigItem{}, errors: []errcode.Code{errcode.ItemNotFound, errcode.InvalidConfig, errcode.Conflict}, serve: jsonEndpoint(a.deleteItem),
+			scopes: operators, answer: wire.ConfigItem{}, errors: append([]errcode.Code{errcode.ItemNotFound, errcode.InvalidConfig, errcode.Conflict}, heldErrors...), serve: jsonEndpoint(a.deleteItem),
 		}, {
 			method: "GET", path: "/api/v1/usage", id: "showUsage", summary: "Count calls, tokens and costs in the record",
 			params: []parameter{
@@ -148,7 +148,7 @@ func (a *api) approvalRoutes() []route {
 	unknown := []errcode.Code{errcode.ApprovalNotFound}
 	return []route{
 		{
-			method: "GET", path: "/api/v1/approvals", id: "listApprovals", summary: "List the calls that wait for the sender's approval, oldest first",
+			method: "GET", path: "/api/v1/approvals", id: "listApprovals", summary: "List the calls and operations that wait for the sender's approval, oldest first",
 			params: paged(), scopes: callers, answer: wire.Page[wire.Approval]{}, serve: a.listEndpoint(a.listApprovals),
 		}, {
 			method: "POST", path: "/api/v1/approvals", id: "decideApprovals", summary: "Approve or deny several calls in one commit, with an outcome each",
@@ -161,7 +161,7 @@ func (a *api) approvalRoutes() []route {
 			scopes: callers, answer: wire.Approval{}, errors: unknown, serve: jsonEndpoint(a.showApproval),
 		}, {
 			method: "POST", path: "/api/v1/approvals/{id}", id: "decideApproval", summary: "Approve or deny a call that waits",
-			scopes: callers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: append(unknown, errcode.Conflict), serve: jsonEndpoint(a.decideApproval),
+			scopes: callers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: slices.Concat(unknown, []errcode.Code{errcode.Conflict}, heldErrors), serve: jsonEndpoint(a.decideApproval),
 		},
 	}
 }
@@ -175,10 +175,13 @@ func (a *api) eventRoutes() []route {
 	}}
 }
 
+// heldErrors are the codes of operations that may wait for other people.
+var heldErrors = []errcode.Code{errcode.ApprovalRequired, errcode.ApprovalDenied, errcode.LimitExceeded}
+
 // roleRoutes are about roles. A role is named by its id or its name.
 func (a *api) roleRoutes() []route {
 	unknown := []errcode.Code{errcode.RoleNotFound, errcode.Conflict}
-	invalid := []errcode.Code{errcode.InvalidRole, errcode.GroupNotFound, errcode.RoleExists, errcode.LimitExceeded}
+	invalid := append([]errcode.Code{errcode.InvalidRole, errcode.GroupNotFound, errcode.RoleExists}, heldErrors...)
 	return []route{
 		{
 			method: "GET", path: "/api/v1/roles", id: "listRoles", summary: "List the active roles, sorted by name",
@@ -260,7 +263,7 @@ func (a *api) toolRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/tools/{name}/accept", id: "acceptTool", summary: "Accept the pending definition of a tool",
 			scopes: operators, body: wire.AcceptRequest{}, answer: wire.QuarantinedTool{},
-			errors: []errcode.Code{errcode.UnknownTool, errcode.Conflict}, serve: jsonEndpoint(a.acceptTool),
+			errors: append([]errcode.Code{errcode.UnknownTool, errcode.Conflict}, heldErrors...), serve: jsonEndpoint(a.acceptTool),
 		}, {
 			method: "POST", path: "/api/v1/tools/{name}/call", id: "callTool", summary: "Call a tool in a role; a denial and a failure are outcomes",
 			scopes: operators, body: wire.CallRequest{}, answer: wire.CallResult{},

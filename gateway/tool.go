@@ -11,6 +11,8 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // quarantinedTool converts a pending tool for the API.
@@ -78,6 +80,13 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	p, err := choosePending(list, name, q)
 	if err != nil {
 		return nil, err
+	}
+	if p.Digest == q.Digest { // otherwise the store reports that the definition has changed
+		request := map[string]any{"name": name, "owner": p.Owner, "digest": p.Digest, "offered": p.Offered}
+		o := runtime.Operation{Kind: approval.ToolAccept, Subject: string(p.Owner) + "/" + name, Request: request, Base: p.Accepted}
+		if err := a.rt.UseOperation(requesterOf(r), o); err != nil {
+			return nil, err
+		}
 	}
 	p, err = a.pins.AcceptTool(r.Context(), p.Owner, name, q.Digest)
 	if err != nil {

@@ -185,7 +185,8 @@ type QuestionAnswered struct {
 	Caller   string          `json:"caller,omitempty"`  // as in ToolCall
 }
 
-// ApprovalRequested records that a call waits until people approve it, or its deadline.
+// ApprovalRequested records that a call, or an operation of an operator, waits until people approve
+// it, or its deadline.
 type ApprovalRequested struct {
 	Approval   string          `json:"approval"` // id of the request
 	Call       identity.CallID `json:"call"`
@@ -199,6 +200,11 @@ type ApprovalRequested struct {
 	Until      time.Time       `json:"until"`            // after that the call is denied
 	Caller     string          `json:"caller,omitempty"` // as in ToolCall
 	For        string          `json:"for,omitempty"`    // the person for whom the call is made; absent for the operator
+
+	// Of a request for an operation of an operator, which Tool names, too. Args describes it.
+	Operation string `json:"operation,omitempty"` // an approval.Operation; "" for a call
+	Operator  string `json:"operator,omitempty"`  // name of the operator who asks
+	Auth      string `json:"auth,omitempty"`      // how that operator was authenticated
 }
 
 // ApprovalEscalated records that people of another role, or operators, may approve a call too,
@@ -218,7 +224,7 @@ type ApprovalDecided struct {
 	Approval string          `json:"approval"`
 	Call     identity.CallID `json:"call"`
 	Tool     string          `json:"tool"`
-	Outcome  string          `json:"outcome"`        // vote, approved, denied, expired or void
+	Outcome  string          `json:"outcome"`        // vote, approved, denied, used, expired or void
 	By       string          `json:"by,omitempty"`   // the identity.Principal; "" for expired and void
 	As       string          `json:"as,omitempty"`   // name of the role in which a caller decided
 	Auth     string          `json:"auth,omitempty"` // how the principal was authenticated
@@ -236,6 +242,7 @@ const (
 	ApprovalGiven   = "approved" // the call may run, once
 	ApprovalRefused = "denied"
 	ApprovalExpired = "expired"
+	ApprovalUsed    = "used" // the operation of an operator was carried out; for a call, tool_call has the approval
 	ApprovalVoid    = "void" // the call will not run: its agent or task has ended, or it has changed
 )
 

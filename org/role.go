@@ -130,6 +130,8 @@ type RoleSpec struct {
 	// Of an update only.
 	Defaults []RoleField // fields that get the value of a role that is created without them; they are not set otherwise
 	Revision uint64      // the role is changed only if it has this revision; 0 is any
+
+	Auth string // how the operator who asks was authenticated, for the record of a change that waits for approval
 }
 
 // RoleByID returns the role with the given id, active or deleted.

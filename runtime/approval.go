@@ -77,6 +77,10 @@ type Approval struct {
 	Escalated int              `json:"escalated,omitempty"` // how many escalations of the rules are on record
 	Asks      string           `json:"asks"`                // digest of the arguments of the call
 
+	// Of a request for an operation of an operator, who is Starter. Its arguments describe it.
+	Operation approval.Operation `json:"operation,omitempty"` // also in Tool; "" for a call
+	Subject   string             `json:"subject,omitempty"`   // what the operation changes
+
 	// Key says which call the approval is for: a call of an agent, or any call of an external
 	// caller, or of a program that drives a task, with the same tool and arguments.
 	Key    ApprovalHash `json:"key"`
@@ -203,9 +207,13 @@ func requiredError(name, id string) error {
 }
 
 func deniedError(a Approval, reason string) error {
-	err := errcode.New(errcode.ApprovalDenied, "the call of %s was not approved and made before its deadline", a.Tool)
+	what := "call of " + a.Tool
+	if a.Operation != "" {
+		what = "operation " + a.Tool
+	}
+	err := errcode.New(errcode.ApprovalDenied, "the %s was not approved and made before its deadline", what)
 	if reason == "denied" {
-		err = errcode.New(errcode.ApprovalDenied, "people have refused the call of %s: %s", a.Tool, a.Denial)
+		err = errcode.New(errcode.ApprovalDenied, "people have refused the %s: %s", what, a.Denial)
 	}
 	return err.With("approval", a.ID).With("reason", reason)
 }

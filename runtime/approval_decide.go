@@ -44,7 +44,7 @@ const maxDecided = 1000
 // approve, unless all rules say so. Edited arguments pass the gate like those of the call.
 //
 // Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
-// ended; InsufficientPermissions; Conflict for a second vote, and for other arguments than the
+// ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself; Conflict for a second vote, and for other arguments than the
 // person saw; InvalidArguments, and those of the gate for edited arguments.
 func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth string, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
@@ -61,6 +61,9 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 				continue
 			}
 			a, e, err := rt.decideApproval(by, d)
+			if err == nil && d.Override {
+				err = rt.judgeOverride(b, Requester{by, auth}, a, d)
+			}
 			if err != nil {
 				out[i].Err = err
 				continue
@@ -178,6 +181,8 @@ func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Appro
 	}
 	operator := by.Kind == identity.Operator
 	switch {
+	case d.Override && a.Operation != "":
+		return forbidden("an operation of an operator is approved by its approvers only")
 	case d.Override && (!operator || d.Reason == "" || !d.Approve):
 		return forbidden("only an operator approves in place of the approvers, with a reason")
 	case d.Digest != "" && d.Digest != a.Digest:
@@ -188,6 +193,8 @@ func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Appro
 		return forbidden("its rules do not name you as an approver; an operator may override them with a reason")
 	case !d.Approve:
 		return nil
+	case a.isStarter(by) && a.Operation != "":
+		return forbidden("the operator who asks for the operation may not approve it; another person must")
 	case a.isStarter(by) && !a.Rules.Self():
 		return forbidden("the person for whom the call is made may not approve it")
 	case d.Args == nil && a.hasVoted(by):
@@ -222,6 +229,9 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 	a, err := rt.approvalOf(by, d.ID)
 	if err != nil {
 		return err
+	}
+	if a.Operation != "" {
+		return errcode.New(errcode.InvalidArguments, "decide about the request %s: an operation of an operator is approved as it is, or denied", a.ID)
 	}
 	if len(d.Args) > maxEditedArgs || !canStore(d.Args) || !d.Approve {
 		return errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)

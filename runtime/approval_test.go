@@ -29,6 +29,7 @@ type bank struct {
 	approvers map[string]identity.Principal // by role and name
 	clerk     org.Role
 	now       func() time.Time // nil is time.Now
+	oversight *approval.Oversight
 }
 
 var bothRoles = approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}}
@@ -97,7 +98,7 @@ func (b *bank) configureRoles(t *testing.T, clerk org.RoleSpec) {
 		roles = append(roles, org.RoleSpec{Name: name, Use: none, Grant: none})
 	}
 	all := toolgroups.AllGroups()
-	if err := b.ApplyConfig(runtime.OrgConfig{Roles: roles, Default: &all, Grant: &all}); err != nil {
+	if err := b.ApplyConfig(runtime.OrgConfig{Roles: roles, Default: &all, Grant: &all, Oversight: b.oversight}); err != nil {
 		t.Fatal(err)
 	}
 	b.approvers = map[string]identity.Principal{}

@@ -7,6 +7,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // OrgConfig is the operator's configuration of the organization. Zero values
@@ -21,6 +22,11 @@ type OrgConfig struct {
 	Budget     TaskBudget
 	Roles      []org.RoleSpec
 	Workspaces WorkspacePolicy
+
+	// Oversight says which operations of operators wait for people; nil says that none do. Another
+	// one than the active one needs the approval of the people of the active one: ApplyConfig
+	// returns ApprovalRequired until there is one. With KeepRoles the active one stays.
+	Oversight *approval.Oversight
 
 	// KeepRoles keeps existing roles as they are, and deleted ones deleted: Roles only adds
 	// those that never existed. With ReviveRoles also, deleted roles of a configuration that
@@ -68,8 +74,12 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 // configuration: calls that have started end normally, later calls are decided by it. A
 // rejected configuration changes nothing.
 //
-// Errors: those of org.Org.ApplyRoles, and those of Groups.
+// Errors: those of org.Org.ApplyRoles, those of Groups, and those of UseOperation if Oversight
+// changes.
 func (rt *Runtime) ApplyConfig(s OrgConfig) error {
+	if err := checkOversight(s); err != nil {
+		return err
+	}
 	groups := s.Groups
 	if groups == nil {
 		groups = func(*toolgroups.Tx) error { return nil }
@@ -79,7 +89,16 @@ func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 
 // commitConfig makes a configuration active together with a change of the registry.
 func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
+	var held error
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
+		granted, refused := rt.judgeOversight(b, s)
+		if held = refused; held != nil {
+			return nil // nothing of the configuration becomes active
+		}
+		forItem, refused, err := rt.judgeItem(b, s.Item)
+		if held = refused; err != nil || held != nil {
+			return err
+		}
 		edits, err := rt.org.ApplyRoles(s.roleConfig(), c)
 		if err != nil {
 			return err
@@ -88,14 +107,17 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 		b.Events = rt.groupEvents(c)
 		b.Put = storeRecords(rt.org.EpochRecords())
 		if s.Item != nil {
+			rt.useApproval(b, s.Item.Requester, forItem)
 			rt.itemChanged(b, *s.Item)
 		}
 		for _, e := range edits {
 			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}
+		rt.setOversight(b, s, granted)
 		return nil
 	}}
 	_, err := rt.flushAndCommit(b)
+	err = cmp.Or(err, held)
 	if err == nil && s.Changed != nil {
 		s.Changed(b.Events)
 	}

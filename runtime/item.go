@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // kindItem is the kind of the records of applied configuration items.
@@ -31,7 +31,7 @@ func (i StoredItem) key() string { return i.Kind + "/" + i.Name }
 type ItemChange struct {
 	StoredItem
 	Delete bool
-	By     identity.Principal
+	Requester
 }
 
 // ListItems lists the applied items in the order in which they were applied.
@@ -61,4 +61,49 @@ func (rt *Runtime) itemChanged(b *journal.Batch, c ItemChange) {
 	}
 	b.Put = append(b.Put, record)
 	b.Events = append(b.Events, rt.eventBy(c.By, "", e))
+	rt.voidOperations(b, "the item has changed", func(a *Approval) bool { return a.Operation == approval.ApplyItem && a.Subject == c.key() })
+}
+
+// AskItem returns why a change of an item is held, nil if ApplyConfig may make it. It records the
+// request, and uses no approval: ApplyConfig does. Errors: those of UseOperation.
+func (rt *Runtime) AskItem(ctx context.Context, c ItemChange) error {
+	if !rt.isHeld(c.By, approval.ApplyItem) {
+		return nil
+	}
+	op, err := rt.itemOperation(ctx, c)
+	if err != nil {
+		return err
+	}
+	return rt.commitOperation(c.Requester, op, false)
+}
+
+// itemOperation returns the operation of a change of an item. Its approval is bound to the item as
+// it is stored.
+func (rt *Runtime) itemOperation(ctx context.Context, c ItemChange) (*operation, error) {
+	stored, err := rt.store.ReadRecord(ctx, kindItem, c.key())
+	if err != nil {
+		return nil, fmt.Errorf("read the item %s: %w", c.key(), err)
+	}
+	o := Operation{Kind: approval.ApplyItem, Subject: c.key(), Request: map[string]any{"verb": "apply", "kind": c.Kind, "name": c.Name, "text": c.Text}}
+	if c.Delete {
+		o.Request = map[string]any{"verb": "delete", "kind": c.Kind, "name": c.Name}
+	}
+	if stored != nil {
+		o.Base = json.RawMessage(stored)
+	}
+	return o.operation(), nil
+}
+
+// judgeItem returns the approval that the change of an item may use, or why it is held. A change
+// that needs no approval has one without an id. It is called within a commit.
+func (rt *Runtime) judgeItem(b *journal.Batch, c *ItemChange) (granted Approval, held, err error) {
+	if c == nil || !rt.isHeld(c.By, approval.ApplyItem) {
+		return Approval{}, nil, nil
+	}
+	op, err := rt.itemOperation(rt.uncancelled, *c)
+	if err != nil {
+		return Approval{}, nil, err
+	}
+	granted, held = rt.judgeOperation(b, c.Requester, op)
+	return granted, held, nil
 }

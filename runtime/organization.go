@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -11,25 +12,33 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // CreateRole creates a role on behalf of any principal. The call id may be
-// empty if the principal is not an agent, as in Send and Terminate. Errors:
-// those of org.Org.CreateRole.
+// empty if the principal is not an agent, as in Send and Terminate. A role of an
+// operator that has rights may wait for people (approval.Oversight).
+// Errors: those of org.Org.CreateRole and UseOperation.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
 	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
 	var role org.Role
+	var held error
+	from := Requester{c.By, spec.Auth}
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		var changes []org.RecordChange
-		var err error
+		granted, refused, err := rt.judgeRole(b, from, func() (heldRole, error) { return rt.planCreate(c.By, spec) })
+		if held = refused; err != nil || held != nil {
+			return err
+		}
 		if role, changes, err = rt.org.CreateRole(c.By, id, spec); err != nil || changes == nil {
 			return err
 		}
+		rt.useApproval(b, from, granted)
 		rt.roleChanged(b, c.By, role, "created", nil, changes)
 		return nil
 	})
-	return role, err
+	return role, cmp.Or(err, held)
 }
 
 // withCallID sets the id of a call that has none.
@@ -41,20 +50,31 @@ func withCallID(c tool.Call) tool.Call {
 }
 
 // UpdateRole changes a role and returns who gains and loses which tools.
-// With dryRun it changes nothing. Errors: those of org.Org.UpdateRole.
+// With dryRun it changes nothing. A change by which somebody gains rights may wait for
+// people (approval.Oversight). Errors: those of org.Org.UpdateRole and UseOperation.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
 	var diff org.PermissionDiff
+	var held error
+	from := Requester{by, spec.Auth}
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
+		var granted Approval
 		var err error
+		if !dryRun {
+			granted, held, err = rt.judgeRole(b, from, func() (heldRole, error) { return rt.planUpdate(by, id, spec) })
+		}
+		if err != nil || held != nil {
+			return err
+		}
 		if role, diff, changes, err = rt.org.UpdateRole(by, id, spec, dryRun); err != nil || changes == nil {
 			return err
 		}
+		rt.useApproval(b, from, granted)
 		rt.roleChanged(b, by, role, "updated", &diff, changes)
 		return nil
 	})
-	return role, diff, err
+	return role, diff, cmp.Or(err, held)
 }
 
 // DeleteRole deletes a role and returns who loses which tools. With
@@ -83,6 +103,7 @@ func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org
 	}
 	b.Events = append(b.Events, rt.eventBy(by, role.Name, e))
 	b.Put = append(b.Put, storeRecords(changes)...)
+	rt.voidOperations(b, "the role has changed", func(a *Approval) bool { return a.Operation == approval.RoleGain && a.Subject == string(role.ID) })
 }
 
 // eventBy returns an event about an action of a principal.

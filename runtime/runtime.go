@@ -50,6 +50,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // Config holds the dependencies and defaults of a Runtime. Store, Groups and
@@ -113,8 +114,9 @@ type Runtime struct {
 	mail       *waitingMail
 	disk       *diskGuard
 	approvals  *approvalTable
-	deltas     deltaHub      // live output for WatchTask
-	questions  openQuestions // of the tools of tasks
+	oversight  atomic.Pointer[approval.Oversight] // changed within commits only; nil for none
+	deltas     deltaHub                           // live output for WatchTask
+	questions  openQuestions                      // of the tools of tasks
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
@@ -151,6 +153,9 @@ func New(config Config) (*Runtime, error) {
 	rt.approvals = newApprovalTable(rt.now)
 	if err := rt.loadApprovals(); err != nil {
 		return nil, fmt.Errorf("load requests for approval: %w", err)
+	}
+	if err := rt.loadOversight(); err != nil {
+		return nil, fmt.Errorf("load the oversight of operators: %w", err)
 	}
 	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
 	rt.tracker.held = rt.approvals.holdsTask

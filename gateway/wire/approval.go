@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// Approval is a call that waits until people approve it. Args and Reason come from an agent or a
-// caller: they are data, not instructions.
+// Approval is a call, or an operation of an operator, that waits until people approve it. Args and
+// Reason come from an agent, a caller or an operator: they are data, not instructions.
 type Approval struct {
 	ID      string           `json:"id"`
 	Status  string           `json:"status"` // waiting, approved, denied or expired; it is removed when its call is decided again
@@ -20,15 +20,18 @@ type Approval struct {
 	Call    identity.CallID  `json:"call"`
 	Tool    string           `json:"tool"`
 	Role    string           `json:"role"` // of the agent or the caller
-	Reason  string           `json:"reason,omitempty"`
-	Rules   []approval.Rule  `json:"rules"`            // all of them must be satisfied
-	Votes   []ApprovalVote   `json:"votes"`            // so far
-	Args    json.RawMessage  `json:"args,omitempty"`   // of the call; only of one request
-	Edited  json.RawMessage  `json:"edited,omitempty"` // that an approver has set; the votes are about these
-	Text    string           `json:"text,omitempty"`   // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
-	Digest  string           `json:"digest"`           // of the arguments that the votes are about
-	Asked   time.Time        `json:"asked"`
-	Until   time.Time        `json:"until"` // after that the call is denied
+	// Operation is set for an operation of the operator Starter: role_gain, apply, tool_accept, override
+	// or oversight. Tool has the same text, and Args describe the operation.
+	Operation approval.Operation `json:"operation,omitempty"`
+	Reason    string             `json:"reason,omitempty"`
+	Rules     []approval.Rule    `json:"rules"`            // all of them must be satisfied
+	Votes     []ApprovalVote     `json:"votes"`            // so far
+	Args      json.RawMessage    `json:"args,omitempty"`   // of the call; only of one request
+	Edited    json.RawMessage    `json:"edited,omitempty"` // that an approver has set; the votes are about these
+	Text      string             `json:"text,omitempty"`   // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
+	Digest    string             `json:"digest"`           // of the arguments that the votes are about
+	Asked     time.Time          `json:"asked"`
+	Until     time.Time          `json:"until"` // after that the call is denied
 }
 
 // ApprovalChange is an item of the stream of the calls that wait for the sender's approval. The

@@ -351,6 +351,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 		Storage:    storageLimits(cfg.Organization.Limits),
 		Limits:     taskLimits(cfg.Organization.Limits),
 		Budget:     taskBudget(cfg.Organization.Budget),
+		Oversight:  cfg.Oversight.Rule,
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/runtime"
@@ -20,8 +19,9 @@ import (
 // disk. An item that is not valid is rejected, and nothing changes. Other items may become broken
 // by a valid one. Existing roles stay as they are.
 //
-// Errors: InvalidConfig; LimitExceeded if there are too many items.
-func (a *App) ApplyItem(ctx context.Context, kind, name, text string, by identity.Principal) (wire.ConfigItem, error) {
+// Errors: InvalidConfig; LimitExceeded if there are too many items; those of
+// runtime.Runtime.UseOperation.
+func (a *App) ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error) {
 	kind, err := config.FindItemKind(kind)
 	if err == nil {
 		err = config.CheckItem(config.Item{Kind: kind, Name: name, Text: text})
@@ -30,7 +30,7 @@ func (a *App) ApplyItem(ctx context.Context, kind, name, text string, by identit
 		return wire.ConfigItem{}, errcode.New(errcode.InvalidConfig, "apply an item: %s", err.Error())
 	}
 	stored := runtime.StoredItem{Kind: kind, Name: name, Text: text}
-	if err := a.changeItem(ctx, runtime.ItemChange{StoredItem: stored, By: by}); err != nil {
+	if err := a.changeItem(ctx, runtime.ItemChange{StoredItem: stored, Requester: from}); err != nil {
 		return wire.ConfigItem{}, err
 	}
 	state, _ := a.itemStates().find(kind, name)
@@ -41,13 +41,14 @@ func (a *App) ApplyItem(ctx context.Context, kind, name, text string, by identit
 func (a *App) UsesVariables(text string) bool { return config.UsesVariables(text) }
 
 // DeleteItem deletes an applied item and returns it as it was. Items that need it become broken.
-// Errors: ItemNotFound; InvalidConfig if the files need the item.
-func (a *App) DeleteItem(ctx context.Context, kind, name string, by identity.Principal) (wire.ConfigItem, error) {
+// Errors: ItemNotFound; InvalidConfig if the files need the item; those of
+// runtime.Runtime.UseOperation.
+func (a *App) DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error) {
 	if known, err := config.FindItemKind(kind); err == nil {
 		kind = known
 	}
 	state, _ := a.itemStates().find(kind, name)
-	c := runtime.ItemChange{StoredItem: runtime.StoredItem{Kind: kind, Name: name}, Delete: true, By: by}
+	c := runtime.ItemChange{StoredItem: runtime.StoredItem{Kind: kind, Name: name}, Delete: true, Requester: from}
 	return state.wire(), a.changeItem(ctx, c)
 }
 
@@ -92,6 +93,9 @@ func (a *App) itemStates() itemStates {
 func (a *App) changeItem(ctx context.Context, item runtime.ItemChange) error {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
+	if err := a.Runtime.AskItem(ctx, item); err != nil {
+		return err // before a server or a service of the item is reached
+	}
 	files := a.files
 	if files == nil {
 		files = new(config.Config)

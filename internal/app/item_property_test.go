@@ -70,7 +70,7 @@ func (f *fixture) table() (lines []string) {
 func (f *fixture) store1(t *testing.T, kind, name, text string) {
 	t.Helper()
 	f.order++
-	c := runtime.ItemChange{StoredItem: runtime.StoredItem{Kind: kind, Name: name, Text: text, Order: f.order}, By: operator}
+	c := runtime.ItemChange{StoredItem: runtime.StoredItem{Kind: kind, Name: name, Text: text, Order: f.order}, Requester: byOperator}
 	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{KeepRoles: true, Item: &c}); err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +119,10 @@ func (f *fixture) randomChange(c *proptest.Choices, files []string) ([]string, e
 		_, err := f.reconfigure(f.t.Context(), f.read(next...))
 		return next, err
 	case 1:
-		_, err := f.DeleteItem(f.t.Context(), i.Kind, i.Name, operator)
+		_, err := f.DeleteItem(f.t.Context(), i.Kind, i.Name, byOperator)
 		return files, err
 	}
-	_, err := f.ApplyItem(f.t.Context(), i.Kind, i.Name, i.Text, operator)
+	_, err := f.ApplyItem(f.t.Context(), i.Kind, i.Name, i.Text, byOperator)
 	return files, err
 }
 

@@ -23,6 +23,8 @@ import (
 
 var operator = identity.ByOperator("cli")
 
+var byOperator = runtime.Requester{By: operator}
+
 // descriptor returns a file of the example of tool services, in TrustGraph's form.
 func descriptor(t *testing.T, name string) string {
 	t.Helper()
@@ -36,7 +38,7 @@ func descriptor(t *testing.T, name string) string {
 // put applies an item, which must be accepted.
 func (f *fixture) put(kind, name, text string) {
 	f.t.Helper()
-	if i, err := f.ApplyItem(f.t.Context(), kind, name, text, operator); err != nil || i.Status != wire.ItemActive {
+	if i, err := f.ApplyItem(f.t.Context(), kind, name, text, byOperator); err != nil || i.Status != wire.ItemActive {
 		f.t.Fatalf("apply %s/%s: %+v, %v", kind, name, i, err)
 	}
 }
@@ -44,7 +46,7 @@ func (f *fixture) put(kind, name, text string) {
 // drop deletes an item.
 func (f *fixture) drop(kind, name string) {
 	f.t.Helper()
-	if _, err := f.DeleteItem(f.t.Context(), kind, name, operator); err != nil {
+	if _, err := f.DeleteItem(f.t.Context(), kind, name, byOperator); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -166,7 +168,7 @@ func TestItem_RejectedChangesNothing(t *testing.T) {
 			f.put("tool-service", "strict", `{"request-queue": "request:tg:s", "response-queue": "response:tg:s", "config-params": [{"name": "style", "required": true}]}`)
 			i = config.Item{Kind: "tool", Name: "x", Text: `{"type": "tool-service", "description": "d", "service": "strict"}`}
 		}
-		_, err := f.ApplyItem(t.Context(), i.Kind, i.Name, i.Text, operator)
+		_, err := f.ApplyItem(t.Context(), i.Kind, i.Name, i.Text, byOperator)
 		if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s/%.20s: got %v, want %q", i.Kind, i.Name, err, want)
 		}
@@ -177,7 +179,7 @@ func TestItem_RejectedChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(table, f.table()); diff != "" || f.statuses() != before {
 		t.Errorf("%s; the table changed:\n%s", f.statuses(), diff)
 	}
-	if _, err := f.DeleteItem(t.Context(), "tool", "nonesuch", operator); errcode.CodeOf(err) != errcode.ItemNotFound {
+	if _, err := f.DeleteItem(t.Context(), "tool", "nonesuch", byOperator); errcode.CodeOf(err) != errcode.ItemNotFound {
 		t.Errorf("delete an item that is not there: %v", err)
 	}
 }
@@ -290,7 +292,7 @@ func TestItem_AreBounded(t *testing.T) {
 	if _, err := f.store.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ApplyItem(t.Context(), "prompt", "more", "{messages: [{content: x}]}", operator); errcode.CodeOf(err) != errcode.LimitExceeded {
+	if _, err := f.ApplyItem(t.Context(), "prompt", "more", "{messages: [{content: x}]}", byOperator); errcode.CodeOf(err) != errcode.LimitExceeded {
 		t.Errorf("one more item: %v", err)
 	}
 	f.drop("prompt", "p0")
@@ -331,7 +333,7 @@ func TestItem_KeepsLastVersion(t *testing.T) {
 	if !f.hasTool("tell-joke") {
 		t.Error("the last version is not in service")
 	}
-	if _, err := f.ApplyItem(t.Context(), "tool", "more", descriptor(t, "tell-joke.json"), operator); errcode.CodeOf(err) != errcode.InvalidConfig || f.hasTool("more") {
+	if _, err := f.ApplyItem(t.Context(), "tool", "more", descriptor(t, "tell-joke.json"), byOperator); errcode.CodeOf(err) != errcode.InvalidConfig || f.hasTool("more") {
 		t.Errorf("apply a tool of a service that cannot start: %v", err)
 	}
 	f.reopen(func(a *App) error {

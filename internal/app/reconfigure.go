@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
@@ -125,6 +126,9 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 		if _, err := gateway.ReadCertificate(files.Cert, files.Key); err != nil {
 			ch.problems = append(ch.problems, cfg.ErrorAt(files.Pos, "tls", err.Error(), ""))
 		}
+	}
+	if fault := cfg.CheckApprovable(time.Now()); fault != nil {
+		ch.problems = append(ch.problems, fault)
 	}
 	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg), signInClients(cfg))
 	ch.problems = append(ch.problems, faults...)

@@ -35,12 +35,10 @@ func approvalField(to *[]approval.Rule) func(yamldoc.Value) {
 func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 	before := v.ErrorCount()
 	yamldoc.MappingField(yamldoc.Fields{
-		"tools":  yamldoc.NameList(&rule.Tools, "tool"),
-		"groups": yamldoc.NameList(&rule.Groups, "tool group"),
-		"effect": yamldoc.OneOfField(&rule.Effect, "mutating", "idempotent", "readOnly"),
-		"from": yamldoc.MappingField(yamldoc.Fields{
-			"all": quorumsField(&rule.From.All), "any": quorumsField(&rule.From.Any),
-		}),
+		"tools":    yamldoc.NameList(&rule.Tools, "tool"),
+		"groups":   yamldoc.NameList(&rule.Groups, "tool group"),
+		"effect":   yamldoc.OneOfField(&rule.Effect, "mutating", "idempotent", "readOnly"),
+		"from":     approversField(&rule.From),
 		"deadline": yamldoc.DurationField(&rule.Deadline, approval.MaxDeadline),
 		"escalate": escalateField(&rule.Escalate),
 		"self":     yamldoc.BoolField(&rule.Self),
@@ -53,6 +51,11 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 		return rule, false
 	}
 	return rule, true
+}
+
+// approversField reads whose votes a rule needs.
+func approversField(to *approval.Approvers) func(yamldoc.Value) {
+	return yamldoc.MappingField(yamldoc.Fields{"all": quorumsField(&to.All), "any": quorumsField(&to.Any)})
 }
 
 // quorumsField reads the approvers of a rule.

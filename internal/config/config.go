@@ -41,6 +41,7 @@ type Config struct {
 	Network                  Network      // zero if there is no such document
 	Command                  Command      // zero if there is no such document
 	Gateway                  Gateway      // zero if there is no such document
+	Oversight                Oversight    `json:",omitzero"` // zero if there is no such document
 	Roles                    []Role
 	Models                   []Model
 	Modules                  []Module

@@ -25,6 +25,7 @@ func (r *reader) kinds() []docset.Kind {
 		{Name: "trigger", Read: with(readTrigger)},
 		{Name: "broker", Read: with(readBroker)},
 		{Name: "notification", Read: with(readNotification)},
+		{Name: "oversight", Read: with(readOversight)},
 
 		{Name: "telemetry"},
 	}

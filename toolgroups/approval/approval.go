@@ -85,6 +85,13 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("it names more than %d tools or groups", maxNames)
 	case r.Effect != "" && !slices.Contains([]string{"mutating", "idempotent", "readOnly"}, r.Effect):
 		return fmt.Errorf("unknown effect %.80q: use mutating, idempotent or readOnly", r.Effect)
+	}
+	return r.checkPeople()
+}
+
+// checkPeople returns what is wrong with the approvers and times of a rule.
+func (r *Rule) checkPeople() error {
+	switch {
 	case (len(r.From.All) == 0) == (len(r.From.Any) == 0):
 		return errors.New("from has neither or both of all and any: name the roles of the approvers in one of them")
 	case len(r.From.All)+len(r.From.Any) > maxQuorums:

@@ -45,7 +45,7 @@ export const approvals = {
     switch (e.key) {
       case "y": return Boolean(one?.args) && (decide("approve", data, page), true);
       case "n": return Boolean(one?.args) && (decide("deny", data, page), true);
-      case "e": return Boolean(one?.args) && (edit(one, page), true);
+      case "e": return Boolean(one?.args) && !one.operation && (edit(one, page), true);
       case "x": return Boolean(one) && (choose(one.id, page), true);
       case "j": case "k": return goToRequest(data.waiting[at + (e.key === "j" ? 1 : -1)]);
     }
@@ -66,7 +66,7 @@ function requestList(data, place, page) {
   return html`<ul class="plain">${data.waiting.map((/** @type {any} */ a) => html`<li class="card request ${a.id === data.one?.id ? "current" : ""}" data-row>
     <label class="check"><input type="checkbox" .checked=${chosen.has(a.id)} @change=${() => choose(a.id, page)}><span class="hidden">Choose the call of ${a.tool}</span></label>
     <a href=${placeLink("approvals", a.id, place.params)} aria-current=${a.id === data.one?.id ? "true" : nothing}><code>${a.tool}</code></a>
-    <span>by role ${a.role}${a.starter ? html` for ${a.starter}` : nothing}</span>
+    <span>${a.operation ? html`by operator ${a.starter}` : html`by role ${a.role}${a.starter ? html` for ${a.starter}` : nothing}`}</span>
     <span>${deadline(a, page.now)}</span></li>`)}</ul>
     ${data.more ? html`<p class="quiet">The first ${shownMost} are listed.</p>` : nothing}`;
 }
@@ -93,17 +93,17 @@ function oneRequest(data, page) {
     return html`<aside class="panel" aria-label="The call">${empty("This call does not wait any more.")}</aside>`;
   }
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
-  return html`<aside class="panel" aria-label="The call"><h2>Role ${a.role} wants to call <code>${a.tool}</code></h2>
+  return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>
     ${facts([["Waits", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["For", a.starter || "the operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>what happened before</a>`],
       ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", rulesOf(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
     ${draft === undefined ? argumentForm(args, a.text) : editor(a, draft, page)}
     <div class="buttons">
-      ${draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
+      ${a.operation ? nothing : draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
       <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
       <button type="button" class="primary" @click=${() => decide("approve", data, page)}>Approve … <kbd>y</kbd></button></div>
-    <p><a href=${placeLink("access", "", { role: a.role, tool: a.tool })}>What may role ${a.role} do without approval?</a></p>
+    ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role, tool: a.tool })}>What may role ${a.role} do without approval?</a></p>`}
     ${commandLine(command("approval", "show", a.id))}</aside>`;
 }
 

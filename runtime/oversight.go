@@ -1,0 +1,267 @@
+package runtime
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/toolgroups/approval"
+)
+
+// kindOversight is the kind of the record of the active Oversight. It has one record, so that the
+// Oversight holds from the start on, whatever configuration is loaded.
+const (
+	kindOversight = "oversight"
+	oversightKey  = "active"
+)
+
+// ownerName is the name of the operator who holds the data directory or the start-up token. The
+// configuration files are on its machine, so it counts as the one who asks for their changes.
+const ownerName = "operator"
+
+// Requester is the operator who asks for an operation.
+type Requester struct {
+	By   identity.Principal
+	Auth string // how the operator was authenticated, for the record
+}
+
+// operation is something that an operator does and that may wait for people.
+type operation struct {
+	kind    approval.Operation
+	subject string   // what it changes: an approval is void when that has changed
+	request any      // what was asked for, as JSON: the same request uses the approval
+	bound   []string // what an approval is bound to besides the request
+	text    any      // what approvers see, as JSON
+}
+
+// key returns the key of the approval for a request of an operator.
+func (op *operation) key(user identity.UserName) ApprovalHash {
+	request, _ := json.Marshal(op.request) // texts and specifications always marshal
+	return hashTexts("operation", string(user), string(op.kind), op.subject, approval.DigestJSON(request))
+}
+
+// Operation is an operation whose effect is not a change of the organization.
+type Operation struct {
+	Kind    approval.Operation
+	Subject string // names what it changes
+	Request any    // what was asked for, as JSON; approvers see it
+	Base    any    // what is there now, as JSON; approvers see it, and another one voids the approval
+}
+
+func (o Operation) operation() *operation {
+	base, _ := json.Marshal(o.Base) // what has no JSON is rejected with the text
+	return &operation{
+		kind: o.Kind, subject: o.Subject, request: o.Request, bound: []string{approval.DigestJSON(base)},
+		text: map[string]any{"operation": o.Kind, "subject": o.Subject, "request": o.Request, "now": o.Base},
+	}
+}
+
+// UseOperation returns nil if an operation may be carried out now: no Oversight covers it, or it
+// is approved. The approval is used when it returns. Otherwise the request is recorded.
+//
+// Errors: ApprovalRequired with the id in the detail "approval", ApprovalDenied, and
+// LimitExceeded if too many requests wait.
+func (rt *Runtime) UseOperation(from Requester, o Operation) error {
+	return rt.commitOperation(from, o.operation(), true)
+}
+
+// commitOperation returns nil if an operation is approved or needs no approval, and uses the
+// approval if use is set. Otherwise it records the request.
+func (rt *Runtime) commitOperation(from Requester, op *operation, use bool) error {
+	if !rt.isHeld(from.By, op.kind) {
+		return nil
+	}
+	var held error
+	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		if !rt.isHeld(from.By, op.kind) {
+			return nil
+		}
+		granted, err := rt.judgeOperation(b, from, op)
+		if held = err; err == nil && use {
+			rt.useApproval(b, from, granted)
+		}
+		return nil
+	}})
+	return cmp.Or(err, held)
+}
+
+// ActiveOversight returns which operations of operators wait for people, nil if none do. It must
+// not be changed.
+func (rt *Runtime) ActiveOversight() *approval.Oversight { return rt.oversight.Load() }
+
+// isHeld reports whether an operation of a principal needs an approval.
+func (rt *Runtime) isHeld(by identity.Principal, kind approval.Operation) bool {
+	return by.Kind == identity.Operator && rt.oversight.Load().Covers(kind)
+}
+
+// judgeOperation returns the approval that a held operation may use; it does not use it. Without
+// one it adds a request to the batch, which must be committed, and returns why the operation is
+// held. It is called within a commit.
+func (rt *Runtime) judgeOperation(b *journal.Batch, from Requester, op *operation) (granted Approval, held error) {
+	rules := rt.oversight.Load().Rules()
+	bound := hashTexts(append([]string{rules.Digest()}, op.bound...)...)
+	a, ok := rt.approvals.byCall(op.key(from.By.User))
+	now := rt.now()
+	switch {
+	case !ok:
+	case a.Bound != bound:
+		rt.endApproval(b, a, journal.ApprovalVoid, "what it changes, or the rule, is not as it was")
+	case a.Status == ApprovalDenied:
+		rt.approvals.remove(b, a.ID)
+		return a, deniedError(a, "denied")
+	case !a.ends() || !now.Before(a.Until):
+		rt.endApproval(b, a, journal.ApprovalExpired, "")
+		return a, deniedError(a, "deadline")
+	case a.Status == ApprovalWaiting:
+		return a, operationRequired(a)
+	case a.Rules.Satisfied(rt.people(a.Votes), now.Sub(a.Asked)):
+		return a, nil
+	default:
+		rt.endApproval(b, a, journal.ApprovalVoid, "an approver has no active role any more")
+	}
+	return a, rt.requestOperation(b, from, op, bound)
+}
+
+// requestOperation adds the request for an operation to a batch and returns why it is held.
+func (rt *Runtime) requestOperation(b *journal.Batch, from Requester, op *operation, bound ApprovalHash) error {
+	if err := rt.approvals.checkRoom(string(from.By.User)); err != nil {
+		return err
+	}
+	text, err := json.Marshal(op.text)
+	if err != nil {
+		return err
+	}
+	now, rules := rt.now(), rt.oversight.Load().Rules()
+	a := Approval{
+		ID: identity.NewID(), Status: ApprovalWaiting, Operation: op.kind, Subject: op.subject, Tool: string(op.kind), Starter: string(from.By.User),
+		Rules: rules, Epoch: rt.org.CurrentEpoch(), Asked: now, Until: now.Add(rules.Deadline()),
+		Digest: approval.DigestJSON(text), Key: op.key(from.By.User), Bound: bound,
+	}
+	a.Asks = a.Digest
+	e := journal.ApprovalRequested{Approval: a.ID, Tool: a.Tool, Operation: string(a.Operation), Operator: a.Starter, Auth: from.Auth, Digest: a.Digest, Epoch: a.Epoch, Until: a.Until}
+	e.Rules, _ = json.Marshal(a.Rules) // rules always marshal
+	if len(text) <= maxEventArgs {
+		e.Args = text
+	}
+	b.Events = append(b.Events, journal.Event{At: now, Body: e})
+	rt.storeApproval(b, a)
+	b.Put = append(b.Put, journal.Record{Kind: kindApprovalArgs, Key: a.ID, Value: text})
+	return operationRequired(a)
+}
+
+func operationRequired(a Approval) error {
+	return errcode.New(errcode.ApprovalRequired, "%s waits for the approval of other people: send the same request again when the request %s is approved", a.Tool, a.ID).With("approval", a.ID)
+}
+
+// useApproval uses the approval for an operation; one without an id is none. It is called within the
+// commit of the operation, after judgeOperation.
+func (rt *Runtime) useApproval(b *journal.Batch, from Requester, a Approval) {
+	if a.ID == "" {
+		return
+	}
+	e := rt.approvalEvent(a, journal.ApprovalDecided{Outcome: journal.ApprovalUsed, By: from.By.String(), Auth: from.Auth})
+	b.Events = append(b.Events, e)
+	rt.approvals.remove(b, a.ID)
+}
+
+// judgeOverride returns why the approval of a call in place of its approvers is held, nil if it is
+// not. The approval of the override is used. It is called within the commit of the decision.
+func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d ApprovalDecision) error {
+	if !rt.isHeld(from.By, approval.Override) {
+		return nil
+	}
+	call := map[string]any{"approval": a.ID, "tool": a.Tool, "role": a.Role, "digest": a.Digest, "reason": d.Reason}
+	if d.Args != nil {
+		call["args"] = d.Args
+	}
+	op := operation{
+		kind: approval.Override, subject: a.ID, request: call, bound: []string{a.Digest, string(a.Bound[:])},
+		text: map[string]any{"operation": approval.Override, "request": call},
+	}
+	granted, held := rt.judgeOperation(b, from, &op)
+	if held == nil {
+		rt.useApproval(b, from, granted)
+	}
+	return held
+}
+
+// voidOperations ends the requests for operations that match. It is called within a commit.
+func (rt *Runtime) voidOperations(b *journal.Batch, reason string, match func(*Approval) bool) {
+	if rt.approvals.isEmpty() {
+		return
+	}
+	for _, a := range rt.approvals.list(func(a *Approval) bool { return a.Operation != "" && match(a) }) {
+		rt.endApproval(b, a, journal.ApprovalVoid, reason)
+	}
+}
+
+// fromFiles is who asks for what the configuration files say.
+var fromFiles = Requester{By: identity.ByOperator(ownerName), Auth: "configuration files"}
+
+// changesOversight reports whether a configuration has another Oversight than the active one.
+func (rt *Runtime) changesOversight(s OrgConfig) bool {
+	return !s.KeepRoles && !rt.oversight.Load().Equal(s.Oversight)
+}
+
+// judgeOversight returns the approval that a change of the Oversight may use, or why it is held: the
+// people of the active one must approve it. It is called within a commit, as judgeOperation.
+func (rt *Runtime) judgeOversight(b *journal.Batch, s OrgConfig) (granted Approval, held error) {
+	now := rt.oversight.Load()
+	if now == nil || !rt.changesOversight(s) {
+		return Approval{}, nil
+	}
+	return rt.judgeOperation(b, fromFiles, &operation{
+		kind: approval.ChangeOversight, request: s.Oversight,
+		text: map[string]any{"operation": approval.ChangeOversight, "now": now, "next": s.Oversight},
+	})
+}
+
+// setOversight makes the Oversight of a configuration active and uses the approval for that. All
+// other requests for operations are void. It is called within a commit.
+func (rt *Runtime) setOversight(b *journal.Batch, s OrgConfig, granted Approval) {
+	if !rt.changesOversight(s) {
+		return
+	}
+	rt.useApproval(b, fromFiles, granted)
+	rt.voidOperations(b, "the rule has changed", func(*Approval) bool { return true })
+	rt.oversight.Store(s.Oversight)
+	record := journal.Record{Kind: kindOversight, Key: oversightKey}
+	if s.Oversight != nil {
+		record.Value, _ = json.Marshal(s.Oversight) // names and times always marshal
+	}
+	b.Put = append(b.Put, record)
+}
+
+// checkOversight returns an error unless the Oversight of a configuration is valid.
+func checkOversight(s OrgConfig) error {
+	if err := s.Oversight.Check(); err != nil {
+		return errcode.New(errcode.InvalidConfig, "oversight: %s", err)
+	}
+	return nil
+}
+
+// loadOversight reads the active Oversight. A damaged one is an error: without it, operations that
+// need approval would need none.
+func (rt *Runtime) loadOversight() error {
+	for r, err := range rt.store.ReadRecords(rt.ctx, kindOversight, "") {
+		o := new(approval.Oversight)
+		if err == nil {
+			err = json.Unmarshal(r.Value, o)
+		}
+		if err == nil {
+			err = o.Check()
+		}
+		if err != nil {
+			return fmt.Errorf("the record of the rule is damaged; restore a backup: %w", err)
+		}
+		rt.oversight.Store(o)
+	}
+	return nil
+}
+
+// revisionText returns a revision for operation.bound.
+func revisionText(n uint64) string { return strconv.FormatUint(n, 10) }
