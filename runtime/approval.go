@@ -133,7 +133,13 @@ func hashTexts(texts ...string) ApprovalHash {
 // definition of the tool, the rules, the role as it is, and what the caller sent besides them.
 func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) ApprovalHash {
 	role, _ := rt.org.RoleByID(rt.roleOf(p))
-	return hashTexts(call.Name, need.Definition, need.Rules.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
+	return hashTexts(call.Name, need.Definition, need.All.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
+}
+
+// isBound reports whether a request is about a call as it is now: the same tool, rules and role,
+// and arguments that no other rule selects.
+func (rt *Runtime) isBound(a *Approval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
+	return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)
 }
 
 // roleOf returns the role of an agent or a caller.
@@ -167,10 +173,12 @@ const operatorStarter = ""
 // has the id under which the recorder stores the request.
 func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
 	found, ok := rt.approvals.byCall(rt.approvalKey(p, call, need.Args))
-	if ok && (found.Bound != rt.bindApproval(p, call, need) || found.Digest != need.Args && found.Asks != need.Args) {
+	if ok && (!rt.isBound(&found, p, call, need) || found.Digest != need.Args && found.Asks != need.Args) {
 		ok = false // something has changed: people are asked again
 	}
 	switch {
+	case !ok && need.Edited: // since editedArgs has looked at it
+		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
 		return rt.newVerdict(p, call)
 	case found.Status == ApprovalDenied:
@@ -199,6 +207,11 @@ func (rt *Runtime) newVerdict(p identity.Principal, call tool.Call) gate.Approva
 
 func requiredError(name, id string) error {
 	return errcode.New(errcode.ApprovalRequired, "%s waits for an approval: make the same call again when the request %s is approved", name, id).With("approval", id)
+}
+
+// voidError returns the error for arguments of an approver whose approval is void.
+func voidError(name, id string) error {
+	return errcode.New(errcode.ApprovalDenied, "the approval of %s is void: its tool, its rules or the role has changed; make the call again", name).With("approval", id).With("reason", "void")
 }
 
 func deniedError(a Approval, reason string) error {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
@@ -50,9 +49,10 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
 	}
-	out := make([]ApprovalOutcome, len(list))
+	out, edited := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list))
 	for i, d := range list {
-		out[i] = ApprovalOutcome{ID: d.ID, Err: rt.checkEdited(ctx, by, &list[i])}
+		out[i].ID = d.ID
+		edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i])
 	}
 	var decided []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
@@ -60,7 +60,7 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 			if out[i].Err != nil {
 				continue
 			}
-			a, e, err := rt.decideApproval(by, d)
+			a, e, err := rt.decideApproval(by, d, edited[i])
 			if err != nil {
 				out[i].Err = err
 				continue
@@ -119,8 +119,9 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 }
 
 // decideApproval returns the request as it is after a decision, and the event of the decision.
-// It is called within the commit.
-func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision) (Approval, journal.ApprovalDecided, error) {
+// edited are the rules that select the arguments of the decision. They add to those of the
+// request. It is called within the commit.
+func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
 	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args}
 	a, err := rt.approvalOf(by, d.ID)
@@ -132,7 +133,7 @@ func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision) (Ap
 		return a, e, errcode.New(errcode.ApprovalNotFound, "the request %s has ended: it is %s", a.ID, a.endedAs(rt))
 	}
 	vote, _ := rt.voteOf(by)
-	e.As = vote.Role
+	e.As, a.Rules = vote.Role, a.Rules.Add(edited)
 	if err := rt.mayDecide(by, vote, &a, &d); err != nil {
 		return a, e, err
 	}
@@ -213,21 +214,22 @@ func (a *Approval) principal() identity.Principal {
 	return by
 }
 
-// checkEdited normalizes the arguments that a person sets, and returns an error unless the gate
-// would let the call run with them.
-func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) error {
+// checkEdited normalizes the arguments that a person sets, and returns the rules that select them.
+// It returns an error unless the gate would let the call run with them.
+func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) (approval.Rules, error) {
 	if d.Args == nil {
-		return nil
+		return nil, nil
 	}
 	a, err := rt.approvalOf(by, d.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(d.Args) > maxEditedArgs || !canStore(d.Args) || !d.Approve {
-		return errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)
+		return nil, errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)
 	}
 	d.Args = normalizeJSON(d.Args)
-	return rt.gate.CheckCall(ctx, a.principal(), gate.CallRequest{Call: tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args}})
+	need, err := rt.gate.CheckEdited(ctx, a.principal(), tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args})
+	return need.Rules, err
 }
 
 // ListApprovals returns the requests that wait and that by may see, oldest first.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/toolgroups/approval"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // approvalField reads the rules that say which calls wait for people:
@@ -37,6 +38,7 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 	yamldoc.MappingField(yamldoc.Fields{
 		"tools":  yamldoc.NameList(&rule.Tools, "tool"),
 		"groups": yamldoc.NameList(&rule.Groups, "tool group"),
+		"unless": unlessField(&rule.Unless),
 		"effect": yamldoc.OneOfField(&rule.Effect, "mutating", "idempotent", "readOnly"),
 		"from": yamldoc.MappingField(yamldoc.Fields{
 			"all": quorumsField(&rule.From.All), "any": quorumsField(&rule.From.Any),
@@ -53,6 +55,23 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 		return rule, false
 	}
 	return rule, true
+}
+
+// unlessField reads the bounds of arguments that need no approval.
+func unlessField(to *bounds.Rule) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text := v.ReadObject()
+		if text == nil {
+			return
+		}
+		r, err := bounds.ParseRule(text)
+		if err != nil {
+			at, problem := locateBound(v, err.Error())
+			at.AddError(problem, "see docs/bounds.md for the operators")
+			return
+		}
+		*to = r
+	}
 }
 
 // quorumsField reads the approvers of a rule.
