@@ -7,6 +7,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // OrgConfig is the operator's configuration of the organization. Zero values
@@ -21,6 +22,7 @@ type OrgConfig struct {
 	Budget     TaskBudget
 	Roles      []org.RoleSpec
 	Workspaces WorkspacePolicy
+	Approval   []approval.Rule // which calls of all agents and callers wait for people; roles have further rules
 
 	// KeepRoles keeps existing roles as they are, and deleted ones deleted: Roles only adds
 	// those that never existed. With ReviveRoles also, deleted roles of a configuration that
@@ -114,7 +116,7 @@ var byConfig = identity.Principal{Kind: identity.Configuration}
 // roleConfig returns the part of s that package org applies.
 func (c OrgConfig) roleConfig() org.RoleConfig {
 	return org.RoleConfig{
-		Roles: c.Roles, Default: allIfNil(c.Default), Root: allIfNil(c.Grant),
+		Roles: c.Roles, Default: allIfNil(c.Default), Root: allIfNil(c.Grant), Approval: c.Approval,
 		Keep: c.KeepRoles, Revive: c.ReviveRoles,
 	}
 }

@@ -158,6 +158,7 @@ type App struct {
 	restored bool                     // current is recorded: it has no tokens
 	running  map[string]config.Module // modules in service, as they were last loaded
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
+	unknown  map[org.UnknownName]bool // reported by reportUnknownNames
 	changes  []string                 // of roles and groups, by the last change; see takeChanges
 
 	triggers     atomic.Pointer[trigger.Engine] // nil without Options.Serve
@@ -349,6 +350,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 		Storage:    storageLimits(cfg.Organization.Limits),
 		Limits:     taskLimits(cfg.Organization.Limits),
 		Budget:     taskBudget(cfg.Organization.Budget),
+		Approval:   cfg.Organization.Approval,
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{

@@ -8,7 +8,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
-// approvalField reads the rules that say which calls wait for people:
+// approvalField reads the rules of a role, or of the organization, that say which calls wait for
+// people:
 //
 //	approval:
 //	  - tools: [transfer]
@@ -22,7 +23,7 @@ func approvalField(to *[]approval.Rule) func(yamldoc.Value) {
 		}
 		for i, item := range v.ListItems() {
 			if i == approval.MaxRules {
-				item.AddError("is one rule too many", "a role has at most 100")
+				item.AddError("is one rule too many", "at most 100 are allowed")
 				return
 			}
 			if rule, ok := readApprovalRule(item); ok {

@@ -51,6 +51,18 @@ func TestApproval_Unless(t *testing.T) {
 	}
 }
 
+// The organization has rules of the same form.
+func TestApproval_Organization(t *testing.T) {
+	text := "kind: organization\nname: lab\napproval:\n  - {tools: [transfer], from: {any: [{operator: true}]}}\n"
+	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(text)}}, testEnv)
+	if err != nil || len(cfg.Organization.Approval) != 1 || cfg.Organization.Approval[0].Tools[0] != "transfer" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	if _, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Replace(text, "operator: true", "", 1))}}, testEnv); err == nil || !strings.Contains(err.Error(), "needs a role") {
+		t.Error(err)
+	}
+}
+
 // A rule without approvers or without tools is rejected: it would not do what its author wants.
 func TestApproval_RejectedRules(t *testing.T) {
 	for rule, want := range map[string]string{
