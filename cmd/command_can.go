@@ -329,7 +329,7 @@ func verdictText(v verdictView) string {
 	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\n%srule: %s\n%s", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, state, textutil.Sanitize(v.Rule), waitsText(v.Verdict))
 }
 
-// waitsText says whose approval a call waits for, "" if it waits for nobody.
+// waitsText says whose approval a call waits for, "" if it does not wait.
 func waitsText(v client.Verdict) string {
 	if v.Waits && len(v.Approval) == 0 { // the question of a caller
 		return "approval: people approve the call first\n"

@@ -61,7 +61,7 @@ func (b *bank) noRequestLeft(t *testing.T) {
 	}
 }
 
-// A call within unless waits for nobody, and one outside waits for the rules that select it alone.
+// A call within unless does not wait, and one outside waits for the rules that select it alone.
 func TestApproval_Unless(t *testing.T) {
 	small := unless(t, financeRule, `{"/amount": {"max": 1000}}`)
 	b := newAmountBank(t, 1000, small)

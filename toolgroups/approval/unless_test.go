@@ -266,7 +266,7 @@ func FuzzUnless(f *testing.F) {
 		for _, path := range bound.Paths() {
 			name := strings.NewReplacer("~1", "/", "~0", "~").Replace(strings.Split(path, "/")[1])
 			if v, ok := doc[name]; (!ok || v == nil) && !got {
-				t.Fatalf("unless %s, %s: asks nobody", text, args)
+				t.Fatalf("unless %s, %s: does not ask", text, args)
 			}
 		}
 	})
