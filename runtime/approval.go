@@ -24,12 +24,13 @@ const (
 )
 
 // The limits of the requests that wait. A caller has at most maxCallerApprovals, for its own
-// calls and those of its tasks.
+// calls and those of its tasks. The tasks of the operator have maxOperatorApprovals together.
 const (
-	maxApprovals       = 100_000
-	maxCallerApprovals = 1000
-	maxApprovalReason  = 2000 // bytes
-	maxEditedArgs      = maxEventArgs
+	maxApprovals         = 100_000
+	maxOperatorApprovals = 50_000
+	maxCallerApprovals   = 1000
+	maxApprovalReason    = 2000 // bytes
+	maxEditedArgs        = maxEventArgs
 )
 
 // ApprovalStatus is the state of a request for approval. All others are the end of a request,
@@ -52,6 +53,9 @@ type ApprovalVote struct {
 	As   string    `json:"as,omitempty"`   // name of that role
 	Auth string    `json:"auth,omitempty"` // how the person was authenticated
 	At   time.Time `json:"at"`
+
+	// Credential is that of ApproverAuth; the vote counts only while it is active.
+	Credential string `json:"credential,omitempty"`
 }
 
 // Approval is a request for the approval of one call.
@@ -75,6 +79,9 @@ type Approval struct {
 	Digest  string           `json:"digest"`           // of the arguments that the votes are about
 	Edited  bool             `json:"edited,omitempty"` // they were set by an approver
 	Asks    string           `json:"asks"`             // digest of the arguments of the call
+
+	// Override is set if the last vote is that of an operator in place of the approvers.
+	Override bool `json:"override,omitempty"`
 
 	// Key says which call the approval is for: a call of an agent, or any call of an external
 	// caller, or of a program that drives a task, with the same tool and arguments.
@@ -137,8 +144,11 @@ func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.
 }
 
 // isBound reports whether a request is about a call as it is now: the same tool, rules and role,
-// and arguments that no other rule selects.
+// and arguments that no other rule selects. An approval whose votes are not enough any more is not.
 func (rt *Runtime) isBound(a *Approval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
+	if a.Status == ApprovalGranted && !rt.isApproved(a) {
+		return false
+	}
 	return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)
 }
 
@@ -241,17 +251,51 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	return a
 }
 
-// people returns the votes of the people who may still approve: their role is active.
-func (rt *Runtime) people(votes []ApprovalVote) []approval.Vote {
-	var list []approval.Vote
+// voteNow returns a vote as it counts now. It reports false for that of a person whose role or
+// credential is not active any more.
+func (rt *Runtime) voteNow(v ApprovalVote) (vote approval.Vote, ok bool) {
+	switch {
+	case v.Credential != "" && !rt.isActiveCredential(v.Credential):
+		return approval.Vote{}, false
+	case v.Role == "":
+		return approval.Vote{Operator: true}, true
+	}
+	name, ok := rt.org.ApproverRole(identity.ByCaller(identity.UserName(v.User), identity.RoleID(v.Role)))
+	return approval.Vote{Role: name}, ok
+}
+
+// countedVotes returns the votes that count now.
+func (rt *Runtime) countedVotes(votes []ApprovalVote) (list []ApprovalVote) {
 	for _, v := range votes {
-		if v.Role == "" {
-			list = append(list, approval.Vote{Operator: true})
-		} else if name, ok := rt.org.ApproverRole(identity.ByCaller(identity.UserName(v.User), identity.RoleID(v.Role))); ok {
-			list = append(list, approval.Vote{Role: name})
+		if _, ok := rt.voteNow(v); ok {
+			list = append(list, v)
 		}
 	}
 	return list
+}
+
+// isApproved reports whether the votes for a request are enough now.
+func (rt *Runtime) isApproved(a *Approval) bool {
+	if a.Override {
+		return len(a.Votes) > 0 && len(rt.countedVotes(a.Votes[len(a.Votes)-1:])) == 1
+	}
+	var people []approval.Vote
+	for _, v := range rt.countedVotes(a.Votes) {
+		vote, _ := rt.voteNow(v)
+		people = append(people, vote)
+	}
+	return a.Rules.Satisfied(people, rt.now().Sub(a.Asked))
+}
+
+// CheckCredentials sets what reports whether a credential of ApproverAuth is active. Without it no
+// vote with a credential counts.
+func (rt *Runtime) CheckCredentials(isActive func(credential string) bool) {
+	rt.credentials.Store(&isActive)
+}
+
+func (rt *Runtime) isActiveCredential(credential string) bool {
+	isActive := rt.credentials.Load()
+	return isActive != nil && (*isActive)(credential)
 }
 
 // encode returns the record of a.

@@ -34,18 +34,27 @@ type ApprovalOutcome struct {
 // maxDecided is how many decisions one commit has.
 const maxDecided = 1000
 
+// ApproverAuth says how an approver was authenticated.
+type ApproverAuth struct {
+	How string // for the record
+
+	// Credential names what the person was authenticated with, for CheckCredentials; "" for what
+	// cannot be revoked, such as access to the data directory.
+	Credential string
+}
+
 // DecideApprovals records the decisions of a person, in one commit, and lets the agents go on
-// whose calls may be decided now. auth says how the person was authenticated. It returns one
-// outcome for each decision, in order. One that does not count does not affect the others.
+// whose calls may be decided now. It returns one outcome for each decision, in order. One that does not count does not affect the others.
 //
-// A request is approved when the votes of people in active roles satisfy its rules; a person has
+// A request is approved when the votes of people in active roles satisfy its rules. Votes whose
+// credential is not active any more do not count. A person has
 // one vote. The first person who may approve and denies ends it. Who started the task does not
 // approve, unless all rules say so. Edited arguments pass the gate like those of the call.
 //
 // Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
 // ended; InsufficientPermissions; Conflict for a second vote, and for other arguments than the
 // person saw; InvalidArguments, and those of the gate for edited arguments.
-func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth string, list []ApprovalDecision) ([]ApprovalOutcome, error) {
+func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
 	}
@@ -60,12 +69,12 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 			if out[i].Err != nil {
 				continue
 			}
-			a, e, err := rt.decideApproval(by, d, edited[i])
+			a, e, err := rt.decideApproval(by, auth, d, edited[i])
 			if err != nil {
 				out[i].Err = err
 				continue
 			}
-			e.Auth, out[i].Outcome = auth, e.Outcome
+			e.Auth, out[i].Outcome = auth.How, e.Outcome
 			b.Events = append(b.Events, rt.approvalEvent(a, e))
 			rt.storeApproval(b, a)
 			if d.Args != nil {
@@ -121,7 +130,7 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 // decideApproval returns the request as it is after a decision, and the event of the decision.
 // edited are the rules that select the arguments of the decision. They add to those of the
 // request. It is called within the commit.
-func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
+func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
 	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args}
 	a, err := rt.approvalOf(by, d.ID)
@@ -133,7 +142,7 @@ func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision, edi
 		return a, e, errcode.New(errcode.ApprovalNotFound, "the request %s has ended: it is %s", a.ID, a.endedAs(rt))
 	}
 	vote, _ := rt.voteOf(by)
-	e.As, a.Rules = vote.Role, a.Rules.Add(edited)
+	e.As, a.Rules, a.Votes = vote.Role, a.Rules.Add(edited), rt.countedVotes(a.Votes)
 	if err := rt.mayDecide(by, vote, &a, &d); err != nil {
 		return a, e, err
 	}
@@ -144,9 +153,9 @@ func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision, edi
 	if d.Args != nil {
 		rt.editApproval(&a, d.Args)
 	}
-	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now()})
-	e.Outcome = journal.ApprovalVoted
-	if d.Override || a.Rules.Satisfied(rt.people(a.Votes), rt.now().Sub(a.Asked)) {
+	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential})
+	a.Override, e.Outcome = d.Override, journal.ApprovalVoted
+	if rt.isApproved(&a) {
 		a.Status, a.Until, e.Outcome = ApprovalGranted, rt.now().Add(a.Rules.Deadline()), journal.ApprovalGiven
 	}
 	return a, e, nil

@@ -32,7 +32,7 @@ func (rt *Runtime) requestApprovals(b *journal.Batch, p identity.Principal, call
 		}
 		a := rt.newApproval(p, c, reason)
 		if old, ok := rt.approvals.byCall(a.Key); ok {
-			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed")
+			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed, or an approver may not approve any more")
 		}
 		e := journal.ApprovalRequested{
 			Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, Definition: need.Definition, Reason: a.Reason, Epoch: a.Epoch, Until: a.Until, Caller: a.Caller,

@@ -232,6 +232,7 @@ func (a *App) openServers() (err error) {
 	if err != nil {
 		return err
 	}
+	a.Runtime.CheckCredentials(a.Tokens.IsActiveCredential)
 	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Warn: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
 	return err
 }
