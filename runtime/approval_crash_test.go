@@ -160,7 +160,9 @@ func (b *bank) history(t *testing.T, random *rand.Rand, people []identity.Princi
 	var wg sync.WaitGroup
 	for _, d := range decided {
 		by := people[random.IntN(len(people))]
-		wg.Go(func() { _, _ = b.DecideApprovals(t.Context(), by, runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{d}) })
+		wg.Go(func() {
+			_, _ = b.DecideApprovals(t.Context(), by, runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{d})
+		})
 	}
 	for range 2 {
 		wg.Go(func() { _, _ = b.InvokeTool(t.Context(), caller, "transfer", mustJSON(obj{"amount": n})) })

@@ -1426,8 +1426,9 @@ var mutations = []mutation{
 	},
 	{
 		"an approval is used twice", "runtime/approval_record.go",
-		`if !ok || a.Status != ApprovalGranted ||`, `if ok && a.Status != ApprovalGranted ||`,
-		"./runtime TestApproval_ConcurrentHistories",
+		`			rt.approvals.remove(b, c.Approval())
+			continue`, `			continue`,
+		"./runtime TestApproval_Caller",
 	},
 	{
 		"an approval outlives a change of the rules", "runtime/approval.go",
