@@ -92,7 +92,7 @@ func TestApprovalList_Watch(t *testing.T) {
 			}
 			second = call(t, s, "carl")
 			out.want(t, line("requested", second))
-			if _, err := s.Runtime.DecideApprovals(t.Context(), identity.ByOperator("ops"), "test", []runtime.ApprovalDecision{{ID: first, Reason: "no \x1b[31m"}}); err != nil {
+			if _, err := s.Runtime.DecideApprovals(t.Context(), identity.ByOperator("ops"), runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{{ID: first, Reason: "no \x1b[31m"}}); err != nil {
 				t.Fatal(err)
 			}
 			out.want(t, line("denied", first), "\x1b")

@@ -49,7 +49,8 @@ ARGS are arguments of a call, as a JSON object. They are compared with the bound
 role and on all above it, not with the schema of the tool.
 
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
-exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
+exits with 1. A line "approval" says that the call waits until people approve it; without
+ARGS, that it may wait. Unknown roles, agents and tools are denied. If the tool requires a token
 of an auth service, the output says so: callers of the role may have one, agents
 never do.`
 
@@ -325,7 +326,19 @@ func verdictText(v verdictView) string {
 	if v.State != "" {
 		state = "state: " + textutil.Sanitize(v.State) + "\n"
 	}
-	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\n%srule: %s\n", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, state, textutil.Sanitize(v.Rule))
+	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\n%srule: %s\n%s", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, state, textutil.Sanitize(v.Rule), waitsText(v.Verdict))
+}
+
+// waitsText says whose approval a call waits for, "" if it does not wait.
+func waitsText(v client.Verdict) string {
+	if v.Waits && len(v.Approval) == 0 { // the question of a caller
+		return "approval: people approve the call first\n"
+	}
+	text := ""
+	for _, r := range v.Approval {
+		text += "approval: " + textutil.Sanitize(r.String()) + "\n"
+	}
+	return text
 }
 
 // limitTable lists the limits on a call and marks the one that decides.

@@ -167,6 +167,9 @@ func roleFields(r client.Role) fields {
 	for _, name := range r.Bind.ToolNames() {
 		f = append(f, [2]string{"bind " + name, r.Bind[name].String()})
 	}
+	for _, rule := range r.Approval {
+		f = append(f, [2]string{"approval", rule.String()})
+	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}

@@ -14,10 +14,12 @@ import (
 // ApprovalNeed is what a call that waits for people is bound to. An approval counts only for a
 // call with the same need.
 type ApprovalNeed struct {
-	Rules      approval.Rules
-	Args       string // approval.DigestJSON of the arguments
-	Definition string // digest of the definition of the tool
-	Sender     string // digest of what the tool gets of its caller besides the arguments; "" for nothing
+	Rules      approval.Rules // that select the call; none for arguments of an approver that no rule selects
+	All        approval.Rules // of the tool, whatever the arguments
+	Args       string         // approval.DigestJSON of the arguments
+	Definition string         // digest of the definition of the tool
+	Edited     bool           // CallRequest.Edited
+	Sender     string         // digest of what the tool gets of its caller besides the arguments; "" for nothing
 }
 
 // ApprovalVerdict is what an ApprovalLookup knows about a call. The zero ApprovalVerdict is that
@@ -38,15 +40,13 @@ type ApprovalLookup interface {
 // approve lets a call wait that rules of its View select, until people have approved it. It is
 // the last step, so people are asked about calls only that would run. A call that was started
 // before has used its approval: it is not repeated, whatever its effect class.
-func (g *Gate) approve(_ context.Context, a *Admission) error {
-	rules := a.Decision.outcome.ApprovalRules(a.handle)
-	if len(rules) == 0 {
+func (g *Gate) approve(ctx context.Context, a *Admission) error {
+	if g.findNeed(ctx, a); a.need == nil {
 		return nil
 	}
 	if a.Request.Started {
 		return interrupted(a.Request.Name)
 	}
-	a.need = &ApprovalNeed{Rules: rules, Args: approval.DigestJSON(a.Request.Args), Definition: definitionDigest(a.handle.Definition), Sender: a.senderDigest()}
 	a.waiting = true
 	if g.config.Approvals == nil {
 		return errcode.New(errcode.ApprovalRequired, "%s needs an approval, and this program has no approvers", a.Request.Name)
@@ -54,6 +54,34 @@ func (g *Gate) approve(_ context.Context, a *Admission) error {
 	verdict := g.config.Approvals.FindApproval(a.Subject.Principal, a.Request.Call, *a.need)
 	a.approval, a.waiting = verdict.ID, !verdict.Granted || verdict.ID == "" || verdict.Denied != nil
 	return verdict.Denied
+}
+
+// findNeed sets what a call needs an approval for, if rules of its View select it. Arguments that
+// an approver has set need theirs also if no rule selects them.
+func (g *Gate) findNeed(ctx context.Context, a *Admission) {
+	all := a.Decision.outcome.ApprovalRules(a.handle)
+	if len(all) == 0 && !a.Request.Edited {
+		return
+	}
+	rules := all.ForArguments(a.Request.Args, g.inputsOf(ctx, a.Subject.Principal))
+	if len(rules) > 0 || a.Request.Edited {
+		a.need = &ApprovalNeed{rules, all, approval.DigestJSON(a.Request.Args), definitionDigest(a.handle.Definition), a.Request.Edited, a.senderDigest()}
+	}
+}
+
+// ApprovalRules returns the rules that select calls of the named tool with these arguments, those
+// of all calls if args is nil. It returns none if the tool is not visible. args must be strict
+// JSON. It decides nothing: Call looks up the rules of each call.
+func (g *Gate) ApprovalRules(ctx context.Context, s *Subject, name string, args json.RawMessage) approval.Rules {
+	d := s.AuthorizeTool(name)
+	if !d.Allowed() {
+		return nil
+	}
+	rules := d.outcome.ApprovalRules(d.handle)
+	if args == nil {
+		return rules
+	}
+	return rules.ForArguments(args, g.inputsOf(ctx, s.Principal))
 }
 
 // definitionDigest returns a hash of what a tool says about itself.
@@ -101,8 +129,14 @@ func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 // a waiting or denied call is about; "" if there is none.
 func (a *Admission) Approval() string { return a.approval }
 
-// CheckCall takes a request through the steps without recording or running it, as if it were
-// approved. It returns the error of the denial, nil if the call would run.
-func (g *Gate) CheckCall(ctx context.Context, p identity.Principal, r CallRequest) error {
-	return g.take(ctx, p, r, steps[:len(steps)-1]).Err // approve is the last
+// CheckEdited takes a call with arguments that an approver sets through the steps, without
+// recording or running it, as if it were approved. It returns what the call needs an approval
+// for, and the error of the denial, nil if the call would run.
+func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call) (ApprovalNeed, error) {
+	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: true}, steps[:len(steps)-1]) // without approve
+	if a.Err != nil {
+		return ApprovalNeed{}, a.Err
+	}
+	g.findNeed(ctx, a)
+	return *a.need, nil
 }

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -102,7 +103,7 @@ func TestApprove_IsTheLastStep(t *testing.T) {
 	}
 }
 
-// Without approvals, calls that need an approval are denied. CheckCall decides without an approval
+// Without approvals, calls that need an approval are denied. CheckEdited decides without an approval
 // and runs nothing.
 func TestApprove_WithoutLookup(t *testing.T) {
 	f := newApprovalFixture(t, nil, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
@@ -110,10 +111,10 @@ func TestApprove_WithoutLookup(t *testing.T) {
 		t.Errorf("%q", code)
 	}
 	f = newApprovalFixture(t, &fakeApprovals{}, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
-	if err := f.CheckCall(t.Context(), ann, request("transfer", "{}")); err != nil {
-		t.Error(err)
+	if need, err := f.CheckEdited(t.Context(), ann, request("transfer", "{}").Call); err != nil || !need.Edited || len(need.Rules) != 1 {
+		t.Errorf("%+v, %v", need, err)
 	}
-	if err := f.CheckCall(t.Context(), ann, request("transfer", "[]")); errcode.CodeOf(err) != errcode.InvalidArguments {
+	if _, err := f.CheckEdited(t.Context(), ann, request("transfer", "[]").Call); errcode.CodeOf(err) != errcode.InvalidArguments {
 		t.Error(err)
 	}
 }
@@ -149,5 +150,92 @@ func TestApprove_BindsWhatIsSentBesidesArguments(t *testing.T) {
 		if other == first {
 			t.Errorf("other %s have the same need", name)
 		}
+	}
+}
+
+// newUnlessFixture is newApprovalFixture with two rules, of which each leaves out some calls.
+func newUnlessFixture(t *testing.T, lookup gate.ApprovalLookup, unless ...string) *fixture {
+	tl := &fakeTool{definition: tool.Definition{Name: "transfer", Input: json.RawMessage(`{"type":"object","properties":{"amount":{"default":5}}}`)}}
+	f := newFixtureWith(t, gate.Config{
+		Approvals: lookup,
+		Inputs: func(_ context.Context, _ identity.Principal, name string) (json.RawMessage, bool) {
+			return json.RawMessage(`7`), name == "seven"
+		},
+	}, tl)
+	var rules []approval.Rule
+	for i, text := range unless {
+		r := approvalRule
+		r.From.Any = []approval.Quorum{{Operator: true, Count: i + 1}}
+		if text != "" {
+			_ = json.Unmarshal([]byte(text), &r.Unless) // never fails
+		}
+		rules = append(rules, r)
+	}
+	s := f.groups.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+	s.SetApprovals(view, rules)
+	f.ref.PublishView(view)
+	return f
+}
+
+// A rule with unless selects the calls whose arguments are not certainly within it. Each rule
+// decides for itself. Defaults of the schema do not count.
+func TestApprove_Unless(t *testing.T) {
+	const small, seven = `{"/amount": {"max": 1000}}`, `{"/amount": {"input": "seven"}}`
+	for _, tt := range []struct {
+		name   string
+		unless []string
+		args   string
+		want   int // rules that select the call
+	}{
+		{"within", []string{small}, `{"amount":1e3}`, 0},
+		{"outside", []string{small}, `{"amount":1000.5}`, 1},
+		{"missing, with a default", []string{small}, `{}`, 1},
+		{"null", []string{small}, `{"amount":null}`, 1},
+		{"a text", []string{small}, `{"amount":"5"}`, 1},
+		{"nested", []string{small}, `{"amount":{"amount":5}}`, 1},
+		{"a list", []string{small}, `{"amount":[5]}`, 1},
+		{"one rule of two", []string{small, ""}, `{"amount":5}`, 1},
+		{"both rules", []string{small, ""}, `{"amount":5000}`, 2},
+		{"the input of the task", []string{seven}, `{"amount":7}`, 0},
+		{"another than the input", []string{seven}, `{"amount":8}`, 1},
+		{"no such input", []string{`{"/amount": {"input": "eight"}}`}, `{"amount":7}`, 1},
+		{"no such argument", []string{`{"/amont": {"max": 1000}}`}, `{"amount":5}`, 1},
+		{"may be missing", []string{`{"/amont": {"max": 1000, "missing": "allow"}}`}, `{"amount":5}`, 1},
+		{"unreadable", []string{`{"/amount": {"most": 1000}}`}, `{"amount":5}`, 1},
+		{"no path", []string{`{}`}, `{"amount":5}`, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			approvals := &fakeApprovals{}
+			f := newUnlessFixture(t, approvals, tt.unless...)
+			a := f.call("transfer", tt.args)
+			need, asks := a.Need()
+			if asks != (tt.want > 0) || len(need.Rules) != tt.want || a.Allowed() == asks || a.Waiting() != asks {
+				t.Errorf("needs %+v, allowed %v", need, a.Allowed())
+			}
+			if asks && len(need.All) != len(tt.unless) {
+				t.Errorf("all rules: %+v", need.All)
+			}
+			shown := f.ApprovalRules(t.Context(), f.Subject(ann), "transfer", json.RawMessage(tt.args))
+			if len(shown) != tt.want || len(f.ApprovalRules(t.Context(), f.Subject(ann), "transfer", nil)) != len(tt.unless) || f.ApprovalRules(t.Context(), f.Subject(ann), "none", nil) != nil {
+				t.Errorf("shown: %+v", shown)
+			}
+		})
+	}
+}
+
+// Arguments that an approver has set use their approval, also if no rule selects them.
+func TestApprove_EditedArgumentsUseTheirApproval(t *testing.T) {
+	approvals := &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "7", Granted: true}}
+	f := newUnlessFixture(t, approvals, `{"/amount": {"max": 1000}}`)
+	r := request("transfer", `{"amount":5}`)
+	r.Edited = true
+	a := f.calls(&fakeRecorder{}, r)[0]
+	if need, ok := a.Need(); !ok || !need.Edited || len(need.Rules) != 0 || a.Approval() != "7" || !a.Allowed() {
+		t.Errorf("%+v, approval %q", need, a.Approval())
+	}
+	approvals.verdict = gate.ApprovalVerdict{}
+	if a := f.calls(&fakeRecorder{}, r)[0]; a.Allowed() || !a.Waiting() {
+		t.Error("runs without its approval")
 	}
 }

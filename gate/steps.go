@@ -28,6 +28,10 @@ type CallRequest struct {
 	// model's answer was cut off. 0 is for all other calls.
 	Cut int
 
+	// Edited is set for arguments that an approver has set in place of those of the call. Such
+	// a call uses its approval, also if no rule selects the arguments.
+	Edited bool
+
 	// Started is set for a call whose intent is recorded and whose outcome is not,
 	// because the process ended in between. The call is decided again. It runs again
 	// only if it is safe to repeat.
@@ -103,10 +107,11 @@ var steps = []step{
 
 // admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
-	return g.take(ctx, p, r, steps)
+	return g.admitBy(ctx, p, r, steps)
 }
 
-func (g *Gate) take(ctx context.Context, p identity.Principal, r CallRequest, steps []step) *Admission {
+// admitBy is admit with some of the steps.
+func (g *Gate) admitBy(ctx context.Context, p identity.Principal, r CallRequest, steps []step) *Admission {
 	a := &Admission{Request: r, Subject: &Subject{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {

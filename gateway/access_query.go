@@ -54,6 +54,9 @@ func (a *api) answerQuestion(r *http.Request, q wire.Question) (any, error) {
 		return query.verdicts(v), nil
 	}
 	verdict := a.boundVerdict(r.Context(), query, q)
+	if verdict.Waits {
+		verdict.Approval = a.rt.Gate().ApprovalRules(r.Context(), query.subject, q.Tool, q.Args)
+	}
 	if verdict.Code == errcode.UnknownTool {
 		verdict.Reason = withSuggestion(verdict.Reason, q.Tool, v.suggestibleNames())
 	}
@@ -231,12 +234,16 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 // some.
 func (a *api) boundVerdict(ctx context.Context, query accessQuery, q wire.Question) wire.Verdict {
 	v := query.verdict(q.Tool)
-	if !v.Allowed || q.Args == nil {
+	if !v.Allowed {
 		return v
 	}
-	if err := a.rt.Gate().CheckArguments(ctx, query.subject, q.Tool, q.Args); err != nil {
-		v.Allowed, v.Code, v.Reason, v.Rule = false, errcode.CodeOf(err), errcode.Message(err), "a bound on the arguments of "+q.Tool
+	if q.Args != nil {
+		if err := a.rt.Gate().CheckArguments(ctx, query.subject, q.Tool, q.Args); err != nil {
+			v.Allowed, v.Code, v.Reason, v.Rule = false, errcode.CodeOf(err), errcode.Message(err), "a bound on the arguments of "+q.Tool
+			return v
+		}
 	}
+	v.Waits = len(a.rt.Gate().ApprovalRules(ctx, query.subject, q.Tool, q.Args)) > 0
 	return v
 }
 

@@ -83,11 +83,20 @@ func (a *api) decideAll(r *http.Request, list []wire.NamedDecision) ([]runtime.A
 		}
 		decisions[i] = runtime.ApprovalDecision{ID: d.ID, Approve: d.Action == "approve", Args: d.Args, Reason: d.Reason, Override: d.Override, Digest: d.Digest}
 	}
-	return a.rt.DecideApprovals(r.Context(), auth.SenderOf(r), authOf(r), decisions)
+	return a.rt.DecideApprovals(r.Context(), auth.SenderOf(r), a.authOf(r), decisions)
 }
 
-// authOf says how the sender of a request was authenticated, for the record.
-func authOf(r *http.Request) string {
+// authOf returns how the sender of a request was authenticated.
+func (a *api) authOf(r *http.Request) runtime.ApproverAuth {
+	by := runtime.ApproverAuth{How: howAuthenticated(r)}
+	if a.sessions != nil {
+		by.Credential = a.sessions.CredentialOf(r)
+	}
+	return by
+}
+
+// howAuthenticated says how the sender of a request was authenticated, for the record.
+func howAuthenticated(r *http.Request) string {
 	switch {
 	case r.Header.Get("Authorization") != "":
 		return "token of " + string(auth.SenderOf(r).User)
@@ -99,7 +108,7 @@ func authOf(r *http.Request) string {
 
 // requesterOf returns the operator who sends a request.
 func requesterOf(r *http.Request) runtime.Requester {
-	return runtime.Requester{By: auth.SenderOf(r), Auth: authOf(r)}
+	return runtime.Requester{By: auth.SenderOf(r), Auth: howAuthenticated(r)}
 }
 
 func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {

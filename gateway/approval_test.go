@@ -15,7 +15,41 @@ import (
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/approval"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
+
+// The answer to whether a call is allowed says whether it waits. The operator also sees for whom.
+func TestCheckAccess_ShowsApprovals(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "bank", "transfer")
+	f.AddTool(t, "desk", "balance")
+	use, none := toolgroups.SetOf("bank", "desk"), toolgroups.SetOf()
+	bound, err := bounds.ParseRule([]byte(`{"/amount": {"max": 1000}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := approval.Rule{Tools: []string{"transfer"}, Unless: bound, From: approval.Approvers{Any: []approval.Quorum{{Role: "finance"}}}}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{
+		{Name: "clerk", Use: &use, Grant: &none, Approval: []approval.Rule{rule}}, {Name: "finance", Use: &none, Grant: &none},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	role, _ := f.Runtime.Org().RoleByName("clerk")
+	operator, clerk := f.LocalClient(), f.WithCaller(t, role.ID).LocalClient()
+	for _, tt := range []struct {
+		tool, args string
+		want       bool
+	}{{"transfer", "", true}, {"transfer", `{"amount": 1001}`, true}, {"transfer", `{}`, true}, {"transfer", `{"amount": 1e3}`, false}, {"balance", "", false}} {
+		q := client.Question{Role: "clerk", Tool: tt.tool, Args: json.RawMessage(tt.args)}
+		v, err := operator.CheckAccess(t.Context(), q)
+		if err != nil || !v.Allowed || v.Waits != tt.want || (len(v.Approval) == 1 && v.Approval[0].Equal(&rule)) != tt.want {
+			t.Errorf("%s %s: %+v, %v", tt.tool, tt.args, v, err)
+		}
+		if v, err := clerk.CheckAccess(t.Context(), q); err != nil || !v.Allowed || v.Waits != tt.want || v.Approval != nil {
+			t.Errorf("as caller: %s %s: %+v, %v", tt.tool, tt.args, v, err)
+		}
+	}
+}
 
 // A call of a caller waits. Callers in the role of the approvers see and decide it over the API,
 // others learn nothing of it.

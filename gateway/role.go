@@ -53,7 +53,7 @@ func (a *api) roleSpec(r *http.Request, q wire.RoleRequest) (org.RoleSpec, error
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
 		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs, Result: q.Result, Agent: q.Agent, States: q.States, Bind: bind,
-		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision, Auth: authOf(r),
+		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision, Auth: howAuthenticated(r),
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package org
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -9,11 +10,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// approvalRules returns which calls of the agents of s wait for people: the rules of their role
-// and of all limits, and those of the task's caller also if another role bounds its tasks. A
-// limit that is added adds rules and never removes one.
+// approvalRules returns which calls of the agents of s wait for people: the rules of the
+// organization, of their role and of all limits, and those of the task's caller also if another
+// role bounds its tasks. A limit that is added adds rules and never removes one.
 func (s *scope) approvalRules(find roleLookup, line []constraint) []approval.Rule {
-	var rules []approval.Rule
+	rules := slices.Clone(organizationApproval(find))
 	for _, c := range line {
 		rules = append(rules, c.approval...)
 	}
@@ -40,18 +41,21 @@ func equalApproval(a, b []approval.Rule) bool {
 // checkApproval rejects rules that are not valid, and those of a role that the configuration
 // does not declare.
 func checkApproval(creator grantor, spec RoleSpec) error {
+	if len(spec.Approval) > 0 && creator.name != CreatorConfig && creator.name != CreatorOperator {
+		return errcode.New(errcode.InvalidRole, "role %q: approval: only roles of the operator have it", spec.Name).With("field", "approval")
+	}
+	return checkRules("role "+strconv.Quote(spec.Name), spec.Approval)
+}
+
+// checkRules rejects rules of a role, or of the organization, that are not valid.
+func checkRules(of string, rules []approval.Rule) error {
 	invalid := func(format string, args ...any) error {
-		return errcode.New(errcode.InvalidRole, "role %q: approval: "+format, append([]any{spec.Name}, args...)...).With("field", "approval")
+		return errcode.New(errcode.InvalidRole, "%s: approval: "+format, append([]any{of}, args...)...).With("field", "approval")
 	}
-	switch {
-	case len(spec.Approval) == 0:
-		return nil
-	case creator.name != CreatorConfig && creator.name != CreatorOperator:
-		return invalid("only roles of the operator have it")
-	case len(spec.Approval) > approval.MaxRules:
-		return invalid("it has %d rules; at most %d are allowed", len(spec.Approval), approval.MaxRules)
+	if len(rules) > approval.MaxRules {
+		return invalid("it has %d rules; at most %d are allowed", len(rules), approval.MaxRules)
 	}
-	for i, r := range spec.Approval {
+	for i, r := range rules {
 		if err := r.Check(); err != nil {
 			return invalid("rule %d: %s", i+1, err)
 		}
@@ -68,15 +72,26 @@ func checkApproval(creator grantor, spec RoleSpec) error {
 // exist. It is called after all roles are in the current roleIndex.
 func (o *Org) checkApprovers(c RoleConfig) error {
 	for _, spec := range c.Roles {
-		for _, r := range spec.Approval {
-			for _, name := range r.RoleNames() {
-				if o.roleNamed(operatorOwner(), name) == nil {
-					return errcode.New(errcode.InvalidRole, "configure role %q: approval: there is no role %q, whose people are to approve", spec.Name, name).With("field", "approval")
-				}
+		if name := o.missingApprover(spec.Approval); name != "" {
+			return errcode.New(errcode.InvalidRole, "configure role %q: approval: there is no role %q, whose people are to approve", spec.Name, name).With("field", "approval")
+		}
+	}
+	if name := o.missingApprover(c.Approval); name != "" {
+		return errcode.New(errcode.InvalidRole, "configure the organization: approval: there is no role %q, whose people are to approve", name).With("field", "approval")
+	}
+	return nil
+}
+
+// missingApprover returns the first role of approvers that does not exist, "" if all do.
+func (o *Org) missingApprover(rules []approval.Rule) string {
+	for _, r := range rules {
+		for _, name := range r.RoleNames() {
+			if o.roleNamed(operatorOwner(), name) == nil {
+				return name
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 // ApproverRole returns the name of the role in which a caller votes about calls. It reports

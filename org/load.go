@@ -19,6 +19,7 @@ func (o *Org) load(source RecordSource) {
 	}
 	o.loadPause(source)
 	o.loadRootGrant(source)
+	o.loadRootApproval(source)
 	o.loadTools(source)
 	for r := range o.validRecords(source, KindRole) {
 		var role Role

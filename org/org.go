@@ -67,7 +67,7 @@ const (
 	KindAgent      RecordKind = "agent" // an active agent
 	KindTerminated RecordKind = "ended" // a terminated agent; Load does not read these
 	KindTask       RecordKind = "task"
-	KindMeta       RecordKind = "meta"   // keys "epoch", "rootGrant", "observed" and "pause"
+	KindMeta       RecordKind = "meta"   // keys "epoch", "rootGrant", "approval", "observed" and "pause"
 	KindCaller     RecordKind = "caller" // the workflow state of an external caller
 
 	KindToolHistory RecordKind = "tools" // the tools that a role had

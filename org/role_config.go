@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // RoleConfig is the part of a configuration that defines roles.
@@ -15,11 +16,17 @@ type RoleConfig struct {
 	Roles   []RoleSpec
 	Default toolgroups.GroupSet // Use of roles that are created without one
 	Root    toolgroups.GroupSet // what root may grant; with Keep it stays as it is
-	Keep    bool                // keep existing roles as they are, and deleted ones deleted; Roles only adds those that never existed
-	Revive  bool                // with Keep: deleted roles of the configuration become active again
+
+	// Approval says which calls of all agents and callers wait for people, besides those that
+	// the rules of roles select; with Keep it stays as it is.
+	Approval []approval.Rule
+
+	Keep   bool // keep existing roles as they are, and deleted ones deleted; Roles only adds those that never existed
+	Revive bool // with Keep: deleted roles of the configuration become active again
 }
 
-// RoleEdit is a role that ApplyRoles has changed. RootRole stands for what root may grant.
+// RoleEdit is a role that ApplyRoles has changed. RootRole stands for what root may grant, and for the
+// approval rules of the organization.
 type RoleEdit struct {
 	Role    Role
 	Change  string          // created, updated, deleted or revived
@@ -90,7 +97,7 @@ type rolePlan struct {
 // registry, which it publishes. Roles of the configuration that c does not name are
 // deleted, unless Keep is set; the others are created or updated. Sets are bound to the
 // owners that groups have after the change. ApplyRoles returns the roles that it has
-// changed, with RootRole if what root may grant has changed.
+// changed, with RootRole if what root may grant or the rules of Approval have changed.
 //
 // A role whose name was deleted before is a new role with a new id: the agents of the old
 // one, and of the roles that they created, get nothing back. Only Revive brings the old
@@ -151,6 +158,10 @@ func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 	if !c.Keep {
 		plan.edits = o.deleteRolesExcept(c.Roles)
 		plan.edits = append(plan.edits, o.planRootGrant(c.Root)...)
+		if err := checkRules("organization", c.Approval); err != nil {
+			return err
+		}
+		plan.edits = append(plan.edits, o.planRootApproval(c.Approval)...)
 	}
 	for _, spec := range c.Roles {
 		edit, err := o.planRole(spec, c)

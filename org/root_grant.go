@@ -41,8 +41,9 @@ func (o *Org) planRootGrant(set toolgroups.GroupSet) []RoleEdit {
 	if set.Equal(o.root.Grant) {
 		return nil
 	}
-	bound := o.bind(set)
+	bound, rules := o.bind(set), o.root.Approval
 	o.root = rootRoleFor(bound)
+	o.root.Approval = rules
 	stored := record(KindMeta, rootGrantKey, bound)
 	if set.IsAll() {
 		stored.Value = nil

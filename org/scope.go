@@ -203,6 +203,12 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 			add(x.byGroup, whole, s)
 		}
 	}
+	for _, r := range s.approvalRules(find, append(limits, use)) {
+		for _, id := range r.Groups { // the tools that a rule selects change with its groups
+			add(x.byGroup, toolgroups.GroupID(id), s)
+		}
+	}
+	add(x.byRole, RootRole, s) // it has the rules of the organization
 	for at := s; at != nil; at = at.parent {
 		x.addCreators(s, at.role, find)
 		x.addCreators(s, at.caller, find)

@@ -28,13 +28,13 @@ var layers = map[string]int{
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
 	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/hours": 1, "internal/redact": 1,
-	"internal/cron": 1, "toolgroups/approval": 1,
+	"internal/cron": 1,
 	"internal/test": 1,
 
 	"internal/argschema": 2, "modules/toolservice/protocol": 2, "internal/keystore": 2, "internal/yamldoc": 2, "internal/failurelog": 2,
 	"toolgroups/bounds": 2,
 
-	"tool": 3, "modules/toolbox/parameter": 3, "internal/oidc": 3, "internal/js": 3,
+	"tool": 3, "toolgroups/approval": 3, "modules/toolbox/parameter": 3, "internal/oidc": 3, "internal/js": 3,
 	"toolgroups": 4, "model": 4, "internal/payload": 4,
 	"org": 5, "journal": 5, "modules/toolbox/toolboxfile": 5,
 	"builtin": 6, "modules": 6, "persist": 6, "metrics": 6, "internal/config": 6,

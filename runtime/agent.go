@@ -277,11 +277,9 @@ func (a *actor) passCalls(ctx context.Context, calls []model.Call, refused *refu
 		if c.ID == cut.id {
 			requests[i].Cut = cut.tokens
 		}
-		args, err := a.rt.editedArgs(identity.ByAgent(a.agent.ID), requests[i])
-		if err != nil {
+		if err := a.rt.useEdited(ctx, identity.ByAgent(a.agent.ID), &requests[i]); err != nil {
 			return err
 		}
-		requests[i].Args = args
 	}
 	defer a.hold.end()
 	defer r.unlockCaller()

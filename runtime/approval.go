@@ -24,12 +24,13 @@ const (
 )
 
 // The limits of the requests that wait. A caller has at most maxCallerApprovals, for its own
-// calls and those of its tasks.
+// calls and those of its tasks. The tasks of the operator have maxOperatorApprovals together.
 const (
-	maxApprovals       = 100_000
-	maxCallerApprovals = 1000
-	maxApprovalReason  = 2000 // bytes
-	maxEditedArgs      = maxEventArgs
+	maxApprovals         = 100_000
+	maxOperatorApprovals = 50_000
+	maxCallerApprovals   = 1000
+	maxApprovalReason    = 2000 // bytes
+	maxEditedArgs        = maxEventArgs
 )
 
 // ApprovalStatus is the state of a request for approval. All others are the end of a request,
@@ -52,6 +53,9 @@ type ApprovalVote struct {
 	As   string    `json:"as,omitempty"`   // name of that role
 	Auth string    `json:"auth,omitempty"` // how the person was authenticated
 	At   time.Time `json:"at"`
+
+	// Credential is that of ApproverAuth; the vote counts only while it is active.
+	Credential string `json:"credential,omitempty"`
 }
 
 // Approval is a request for the approval of one call.
@@ -80,6 +84,9 @@ type Approval struct {
 	// Of a request for an operation of an operator, who is Starter. Its arguments describe it.
 	Operation approval.Operation `json:"operation,omitempty"` // also in Tool; "" for a call
 	Subject   string             `json:"subject,omitempty"`   // what the operation changes
+
+	// Override is set if the last vote is that of an operator in place of the approvers.
+	Override bool `json:"override,omitempty"`
 
 	// Key says which call the approval is for: a call of an agent, or any call of an external
 	// caller, or of a program that drives a task, with the same tool and arguments.
@@ -138,7 +145,16 @@ func hashTexts(texts ...string) ApprovalHash {
 // definition of the tool, the rules, the role as it is, and what the caller sent besides them.
 func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) ApprovalHash {
 	role, _ := rt.org.RoleByID(rt.roleOf(p))
-	return hashTexts(call.Name, need.Definition, need.Rules.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
+	return hashTexts(call.Name, need.Definition, need.All.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
+}
+
+// isBound reports whether a request is about a call as it is now: the same tool, rules and role,
+// and arguments that no other rule selects. An approval whose votes are not enough any more is not.
+func (rt *Runtime) isBound(a *Approval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
+	if a.Status == ApprovalGranted && !rt.isApproved(a) {
+		return false
+	}
+	return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)
 }
 
 // roleOf returns the role of an agent or a caller.
@@ -172,10 +188,12 @@ const operatorStarter = ""
 // has the id under which the recorder stores the request.
 func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
 	found, ok := rt.approvals.byCall(rt.approvalKey(p, call, need.Args))
-	if ok && (found.Bound != rt.bindApproval(p, call, need) || found.Digest != need.Args && found.Asks != need.Args) {
+	if ok && (!rt.isBound(&found, p, call, need) || found.Digest != need.Args && found.Asks != need.Args) {
 		ok = false // something has changed: people are asked again
 	}
 	switch {
+	case !ok && need.Edited: // since editedArgs has looked at it
+		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
 		return rt.newVerdict(p, call)
 	case found.Status == ApprovalDenied:
@@ -204,6 +222,11 @@ func (rt *Runtime) newVerdict(p identity.Principal, call tool.Call) gate.Approva
 
 func requiredError(name, id string) error {
 	return errcode.New(errcode.ApprovalRequired, "%s waits for an approval: make the same call again when the request %s is approved", name, id).With("approval", id)
+}
+
+// voidError returns the error for arguments of an approver whose approval is void.
+func voidError(name, id string) error {
+	return errcode.New(errcode.ApprovalDenied, "the approval of %s is void: its tool, its rules or the role has changed; make the call again", name).With("approval", id).With("reason", "void")
 }
 
 func deniedError(a Approval, reason string) error {
@@ -237,17 +260,51 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	return a
 }
 
-// people returns the votes of the people who may still approve: their role is active.
-func (rt *Runtime) people(votes []ApprovalVote) []approval.Vote {
-	var list []approval.Vote
+// voteNow returns a vote as it counts now. It reports false for that of a person whose role or
+// credential is not active any more.
+func (rt *Runtime) voteNow(v ApprovalVote) (vote approval.Vote, ok bool) {
+	switch {
+	case v.Credential != "" && !rt.isActiveCredential(v.Credential):
+		return approval.Vote{}, false
+	case v.Role == "":
+		return approval.Vote{Operator: true}, true
+	}
+	name, ok := rt.org.ApproverRole(identity.ByCaller(identity.UserName(v.User), identity.RoleID(v.Role)))
+	return approval.Vote{Role: name}, ok
+}
+
+// countedVotes returns the votes that count now.
+func (rt *Runtime) countedVotes(votes []ApprovalVote) (list []ApprovalVote) {
 	for _, v := range votes {
-		if v.Role == "" {
-			list = append(list, approval.Vote{Operator: true})
-		} else if name, ok := rt.org.ApproverRole(identity.ByCaller(identity.UserName(v.User), identity.RoleID(v.Role))); ok {
-			list = append(list, approval.Vote{Role: name})
+		if _, ok := rt.voteNow(v); ok {
+			list = append(list, v)
 		}
 	}
 	return list
+}
+
+// isApproved reports whether the votes for a request are enough now.
+func (rt *Runtime) isApproved(a *Approval) bool {
+	if a.Override {
+		return len(a.Votes) > 0 && len(rt.countedVotes(a.Votes[len(a.Votes)-1:])) == 1
+	}
+	var people []approval.Vote
+	for _, v := range rt.countedVotes(a.Votes) {
+		vote, _ := rt.voteNow(v)
+		people = append(people, vote)
+	}
+	return a.Rules.Satisfied(people, rt.now().Sub(a.Asked))
+}
+
+// CheckCredentials sets what reports whether a credential of ApproverAuth is active. Without it no
+// vote with a credential counts.
+func (rt *Runtime) CheckCredentials(isActive func(credential string) bool) {
+	rt.credentials.Store(&isActive)
+}
+
+func (rt *Runtime) isActiveCredential(credential string) bool {
+	isActive := rt.credentials.Load()
+	return isActive != nil && (*isActive)(credential)
 }
 
 // encode returns the record of a.

@@ -89,7 +89,7 @@ func dieAt(t *testing.T, at int64, after bool) {
 func (b *bank) approveAll(t *testing.T) {
 	for _, a := range b.ListApprovals(operator) {
 		for _, name := range []string{"finance ann", "security bob"} {
-			_, _ = b.DecideApprovals(t.Context(), b.approvers[name], "test", []runtime.ApprovalDecision{approve(a.ID)})
+			_, _ = b.DecideApprovals(t.Context(), b.approvers[name], runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{approve(a.ID)})
 		}
 	}
 }
@@ -160,7 +160,9 @@ func (b *bank) history(t *testing.T, random *rand.Rand, people []identity.Princi
 	var wg sync.WaitGroup
 	for _, d := range decided {
 		by := people[random.IntN(len(people))]
-		wg.Go(func() { _, _ = b.DecideApprovals(t.Context(), by, "test", []runtime.ApprovalDecision{d}) })
+		wg.Go(func() {
+			_, _ = b.DecideApprovals(t.Context(), by, runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{d})
+		})
 	}
 	for range 2 {
 		wg.Go(func() { _, _ = b.InvokeTool(t.Context(), caller, "transfer", mustJSON(obj{"amount": n})) })

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
@@ -35,24 +34,34 @@ type ApprovalOutcome struct {
 // maxDecided is how many decisions one commit has.
 const maxDecided = 1000
 
+// ApproverAuth says how an approver was authenticated.
+type ApproverAuth struct {
+	How string // for the record
+
+	// Credential names what the person was authenticated with, for CheckCredentials; "" for what
+	// cannot be revoked, such as access to the data directory.
+	Credential string
+}
+
 // DecideApprovals records the decisions of a person, in one commit, and lets the agents go on
-// whose calls may be decided now. auth says how the person was authenticated. It returns one
-// outcome for each decision, in order. One that does not count does not affect the others.
+// whose calls may be decided now. It returns one outcome for each decision, in order. One that does not count does not affect the others.
 //
-// A request is approved when the votes of people in active roles satisfy its rules; a person has
+// A request is approved when the votes of people in active roles satisfy its rules. Votes whose
+// credential is not active any more do not count. A person has
 // one vote. The first person who may approve and denies ends it. Who started the task does not
 // approve, unless all rules say so. Edited arguments pass the gate like those of the call.
 //
 // Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
 // ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself; Conflict for a second vote, and for other arguments than the
 // person saw; InvalidArguments, and those of the gate for edited arguments.
-func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth string, list []ApprovalDecision) ([]ApprovalOutcome, error) {
+func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
 	}
-	out := make([]ApprovalOutcome, len(list))
+	out, edited := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list))
 	for i, d := range list {
-		out[i] = ApprovalOutcome{ID: d.ID, Err: rt.checkEdited(ctx, by, &list[i])}
+		out[i].ID = d.ID
+		edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i])
 	}
 	var decided []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
@@ -60,15 +69,15 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 			if out[i].Err != nil {
 				continue
 			}
-			a, e, err := rt.decideApproval(by, d)
+			a, e, err := rt.decideApproval(by, auth, d, edited[i])
 			if err == nil && d.Override {
-				err = rt.judgeOverride(b, Requester{by, auth}, a, d)
+				err = rt.judgeOverride(b, Requester{by, auth.How}, a, d)
 			}
 			if err != nil {
 				out[i].Err = err
 				continue
 			}
-			e.Auth, out[i].Outcome = auth, e.Outcome
+			e.Auth, out[i].Outcome = auth.How, e.Outcome
 			b.Events = append(b.Events, rt.approvalEvent(a, e))
 			rt.storeApproval(b, a)
 			if d.Args != nil {
@@ -122,8 +131,9 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 }
 
 // decideApproval returns the request as it is after a decision, and the event of the decision.
-// It is called within the commit.
-func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision) (Approval, journal.ApprovalDecided, error) {
+// edited are the rules that select the arguments of the decision. They add to those of the
+// request. It is called within the commit.
+func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
 	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args}
 	a, err := rt.approvalOf(by, d.ID)
@@ -135,7 +145,7 @@ func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision) (Ap
 		return a, e, errcode.New(errcode.ApprovalNotFound, "the request %s has ended: it is %s", a.ID, a.endedAs(rt))
 	}
 	vote, _ := rt.voteOf(by)
-	e.As = vote.Role
+	e.As, a.Rules, a.Votes = vote.Role, a.Rules.Add(edited), rt.countedVotes(a.Votes)
 	if err := rt.mayDecide(by, vote, &a, &d); err != nil {
 		return a, e, err
 	}
@@ -146,9 +156,9 @@ func (rt *Runtime) decideApproval(by identity.Principal, d ApprovalDecision) (Ap
 	if d.Args != nil {
 		rt.editApproval(&a, d.Args)
 	}
-	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now()})
-	e.Outcome = journal.ApprovalVoted
-	if d.Override || a.Rules.Satisfied(rt.people(a.Votes), rt.now().Sub(a.Asked)) {
+	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential})
+	a.Override, e.Outcome = d.Override, journal.ApprovalVoted
+	if rt.isApproved(&a) {
 		a.Status, a.Until, e.Outcome = ApprovalGranted, rt.now().Add(a.Rules.Deadline()), journal.ApprovalGiven
 	}
 	return a, e, nil
@@ -220,24 +230,25 @@ func (a *Approval) principal() identity.Principal {
 	return by
 }
 
-// checkEdited normalizes the arguments that a person sets, and returns an error unless the gate
-// would let the call run with them.
-func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) error {
+// checkEdited normalizes the arguments that a person sets, and returns the rules that select them.
+// It returns an error unless the gate would let the call run with them.
+func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) (approval.Rules, error) {
 	if d.Args == nil {
-		return nil
+		return nil, nil
 	}
 	a, err := rt.approvalOf(by, d.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if a.Operation != "" {
-		return errcode.New(errcode.InvalidArguments, "decide about the request %s: an operation of an operator is approved as it is, or denied", a.ID)
+		return nil, errcode.New(errcode.InvalidArguments, "decide about the request %s: an operation of an operator is approved as it is, or denied", a.ID)
 	}
 	if len(d.Args) > maxEditedArgs || !canStore(d.Args) || !d.Approve {
-		return errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)
+		return nil, errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)
 	}
 	d.Args = normalizeJSON(d.Args)
-	return rt.gate.CheckCall(ctx, a.principal(), gate.CallRequest{Call: tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args}})
+	need, err := rt.gate.CheckEdited(ctx, a.principal(), tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args})
+	return need.Rules, err
 }
 
 // LookupApproval returns a request that has not ended and that by may see.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (rt *Runtime) requestApprovals(b *journal.Batch, p identity.Principal, call
 		}
 		a := rt.newApproval(p, c, reason)
 		if old, ok := rt.approvals.byCall(a.Key); ok {
-			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed")
+			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed, or an approver may not approve any more")
 		}
 		e := journal.ApprovalRequested{
 			For: a.Starter, Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, Definition: need.Definition, Reason: a.Reason, Epoch: a.Epoch, Until: a.Until, Caller: a.Caller,
@@ -59,7 +60,7 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 		need, asks := c.Need()
 		if asks && c.Code() == errcode.ApprovalRequired {
 			same, ok := rt.approvals.byCall(rt.approvalKey(p, c.Request.Call, need.Args))
-			if ok && same.ID != c.Approval() && same.Bound == rt.bindApproval(p, c.Request.Call, need) {
+			if ok && same.ID != c.Approval() && rt.isBound(&same, p, c.Request.Call, need) {
 				return gate.ErrSuperseded // the same call was made at the same time
 			}
 		}
@@ -67,7 +68,7 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 			continue
 		}
 		a, ok := rt.approvals.find(c.Approval())
-		if !ok || a.Status != ApprovalGranted || !rt.now().Before(a.Until) || a.Digest != need.Args || a.Bound != rt.bindApproval(p, c.Request.Call, need) {
+		if !ok || a.Status != ApprovalGranted || !rt.now().Before(a.Until) || a.Digest != need.Args || !rt.isBound(&a, p, c.Request.Call, need) {
 			return gate.ErrSuperseded
 		}
 	}
@@ -75,7 +76,8 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 }
 
 // takeApprovals removes the approvals that calls use, and the refusals that end calls. The
-// request of an agent's call that was denied for another reason is void. It is called within the
+// request of an agent's call that was denied for another reason, or that needs none any more, is
+// void. It is called within the
 // commit that records the decisions, after checkTaken.
 func (rt *Runtime) takeApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission) {
 	if rt.approvals.isEmpty() {
@@ -90,7 +92,11 @@ func (rt *Runtime) takeApprovals(b *journal.Batch, p identity.Principal, calls [
 			continue
 		}
 		if a, ok := rt.approvals.byCall(agentKey(p.Agent, c.Request.ID)); ok && p.Kind == identity.Agent {
-			rt.endApproval(b, a, journal.ApprovalVoid, "the call was denied")
+			reason := "the call was denied"
+			if c.Allowed() {
+				reason = "the call needs no approval any more"
+			}
+			rt.endApproval(b, a, journal.ApprovalVoid, reason)
 		}
 	}
 }
@@ -189,16 +195,27 @@ func (a *actor) readyCalls() []model.Call {
 	return ready
 }
 
-// editedArgs returns the arguments that an approver has set for a call, or else args.
-func (rt *Runtime) editedArgs(p identity.Principal, c gate.CallRequest) (json.RawMessage, error) {
+// useEdited replaces the arguments of a call by those that an approver has set, if one has. It
+// leaves the arguments of a call whose approval is void as they are: people are asked again.
+func (rt *Runtime) useEdited(ctx context.Context, p identity.Principal, c *gate.CallRequest) error {
 	if rt.approvals.isEmpty() { // else the arguments are parsed, for their digest
-		return c.Args, nil
+		return nil
 	}
 	found, ok := rt.approvals.byCall(rt.approvalKey(p, c.Call, approval.DigestJSON(c.Args)))
 	if !ok || !found.Edited || found.Status != ApprovalGranted {
-		return c.Args, nil
+		return nil
 	}
-	return rt.store.ReadRecord(rt.ctx, kindApprovalArgs, found.ID+editedSuffix)
+	edited := c.Call
+	var err error
+	if edited.Args, err = rt.store.ReadRecord(ctx, kindApprovalArgs, found.ID+editedSuffix); err != nil {
+		return err
+	}
+	need, err := rt.gate.CheckEdited(ctx, p, edited)
+	if err == nil && !rt.isBound(&found, p, edited, need) {
+		return nil
+	}
+	c.Call, c.Edited = edited, true // the gate denies what it has denied now
+	return nil
 }
 
 // editedResult is the result of a call with arguments that an approver has set.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -71,15 +72,18 @@ func (t *approvalTable) holdsTask(id identity.TaskID) bool {
 }
 
 // checkRoom returns an error if one more request may not wait for the calls and tasks of a
-// person. The operator has the whole table.
+// person. A person has a share, all tasks of the operator a larger one, and at most as many requests
+// as there is room for others. A nearly full table thus has room for a person without requests.
 func (t *approvalTable) checkRoom(person string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.byPerson[person]; person != operatorStarter && n >= maxCallerApprovals {
-		return errcode.New(errcode.LimitExceeded, "%d calls for the same person wait for an approval; at most %d may: wait until some are decided", n, maxCallerApprovals)
+	share := maxCallerApprovals
+	if person == operatorStarter {
+		share = maxOperatorApprovals
 	}
-	if n := len(t.byID); n >= maxApprovals {
-		return errcode.New(errcode.LimitExceeded, "%d calls wait for an approval; at most %d may: wait until some are decided", n, maxApprovals)
+	share = min(share, maxApprovals-len(t.byID))
+	if n := t.byPerson[person]; n >= share {
+		return errcode.New(errcode.LimitExceeded, "%d calls for the same person wait for an approval; at most %d may now: wait until some are decided", n, share)
 	}
 	return nil
 }
@@ -98,6 +102,10 @@ func (t *approvalTable) put(a Approval) {
 		a.Rules = known
 	} else {
 		t.rules[digest] = a.Rules
+	}
+	a.Tool, a.Role = unique.Make(a.Tool).Value(), unique.Make(a.Role).Value()
+	if a.Asks == a.Digest {
+		a.Asks = a.Digest // one text in memory
 	}
 	t.byID[a.ID], t.byKey[a.Key] = &a, a.ID
 	if a.EditAs != (ApprovalHash{}) {

@@ -132,7 +132,7 @@ func (b *bank) waiting(t *testing.T, n int) []runtime.Approval {
 // decide decides about a request and returns the outcome, or the code of the error.
 func (b *bank) decide(t *testing.T, by identity.Principal, d runtime.ApprovalDecision) string {
 	t.Helper()
-	out, err := b.DecideApprovals(t.Context(), by, "test", []runtime.ApprovalDecision{d})
+	out, err := b.DecideApprovals(t.Context(), by, runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,7 +457,7 @@ func TestApproval_Batch(t *testing.T) {
 	}
 	list = append(list, approve("unknown"), list[0])
 	before := b.store.LastSeq()
-	out, err := b.DecideApprovals(t.Context(), b.approvers["finance ann"], "test", list)
+	out, err := b.DecideApprovals(t.Context(), b.approvers["finance ann"], runtime.ApproverAuth{How: "test"}, list)
 	if err != nil {
 		t.Fatal(err)
 	}

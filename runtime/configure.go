@@ -22,6 +22,7 @@ type OrgConfig struct {
 	Budget     TaskBudget
 	Roles      []org.RoleSpec
 	Workspaces WorkspacePolicy
+	Approval   []approval.Rule // which calls of all agents and callers wait for people; roles have further rules
 
 	// Oversight says which operations of operators wait for people; nil says that none do. Another
 	// one than the active one needs the approval of the people of the active one: ApplyConfig
@@ -136,7 +137,7 @@ var byConfig = identity.Principal{Kind: identity.Configuration}
 // roleConfig returns the part of s that package org applies.
 func (c OrgConfig) roleConfig() org.RoleConfig {
 	return org.RoleConfig{
-		Roles: c.Roles, Default: allIfNil(c.Default), Root: allIfNil(c.Grant),
+		Roles: c.Roles, Default: allIfNil(c.Default), Root: allIfNil(c.Grant), Approval: c.Approval,
 		Keep: c.KeepRoles, Revive: c.ReviveRoles,
 	}
 }

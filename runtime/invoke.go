@@ -160,11 +160,9 @@ func (ec *externalCall) call(ctx context.Context, r gate.CallRequest) (*gate.Adm
 
 // callApproved is call with the arguments that an approver has set, if one has.
 func (ec *externalCall) callApproved(ctx context.Context, r gate.CallRequest) (*gate.Admission, error) {
-	args, err := ec.rt.editedArgs(ec.by, r)
-	if err != nil {
+	if err := ec.rt.useEdited(ctx, ec.by, &r); err != nil {
 		return nil, err
 	}
-	r.Args = args
 	return ec.call(ctx, r)
 }
 

@@ -118,7 +118,7 @@ func (rt *Runtime) judgeOperation(b *journal.Batch, from Requester, op *operatio
 		return a, deniedError(a, "deadline")
 	case a.Status == ApprovalWaiting:
 		return a, operationRequired(a)
-	case a.Rules.Satisfied(rt.people(a.Votes), now.Sub(a.Asked)):
+	case rt.isApproved(&a):
 		return a, nil
 	default:
 		rt.endApproval(b, a, journal.ApprovalVoid, "an approver has no active role any more")

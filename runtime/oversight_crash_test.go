@@ -47,7 +47,7 @@ func (b *bank) gainHelper(t *testing.T) error {
 	spec := org.RoleSpec{Name: "helper", Use: groupSet("probe"), Grant: groupSet()}
 	_, err := b.create(t, alice, spec)
 	if e, ok := err.(*errcode.Error); ok && e.Code == errcode.ApprovalRequired {
-		_, _ = b.DecideApprovals(t.Context(), b.approvers["security ann"], "test", []runtime.ApprovalDecision{approve(e.Details["approval"].(string))})
+		_, _ = b.DecideApprovals(t.Context(), b.approvers["security ann"], runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{approve(e.Details["approval"].(string))})
 		_, err = b.create(t, alice, spec)
 	}
 	return err

@@ -416,7 +416,7 @@ func TestOversight_Races(t *testing.T) {
 					if e, held := b.update(by, role.ID, more).(*errcode.Error); held {
 						id, _ := e.Details["approval"].(string)
 						wg.Go(func() {
-							_, _ = b.DecideApprovals(t.Context(), b.approvers["security ann"], "test", []runtime.ApprovalDecision{approve(id)})
+							_, _ = b.DecideApprovals(t.Context(), b.approvers["security ann"], runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{approve(id)})
 						})
 					}
 				}

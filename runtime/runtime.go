@@ -107,16 +107,17 @@ type Runtime struct {
 	log      *slog.Logger
 	denials  *failurelog.Log // of denied calls
 
-	tracker    *tracker // tasks and agents that this process is working on
-	artifacts  *ArtifactStore
-	workspaces *workspaces
-	recorded   *recordedBytes
-	mail       *waitingMail
-	disk       *diskGuard
-	approvals  *approvalTable
-	oversight  atomic.Pointer[approval.Oversight] // changed within commits only; nil for none
-	deltas     deltaHub                           // live output for WatchTask
-	questions  openQuestions                      // of the tools of tasks
+	tracker     *tracker // tasks and agents that this process is working on
+	artifacts   *ArtifactStore
+	workspaces  *workspaces
+	recorded    *recordedBytes
+	mail        *waitingMail
+	disk        *diskGuard
+	approvals   *approvalTable
+	oversight   atomic.Pointer[approval.Oversight] // changed within commits only; nil for none
+	credentials atomic.Pointer[func(string) bool]  // see CheckCredentials
+	deltas      deltaHub                           // live output for WatchTask
+	questions   openQuestions                      // of the tools of tasks
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close

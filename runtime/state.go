@@ -87,7 +87,7 @@ func (s *state) apply(e journal.Event) {
 		s.applyAnswer(b)
 	case journal.ToolCall:
 		if b.Decision == journal.Allowed {
-			s.markStarted(b.Call, b.Effect)
+			s.markStarted(b.Call, startedEffect(b))
 		}
 	case journal.ToolResult:
 		if b.Tool == "spawn_agent" || b.Tool == "spawn_agent_with_task" {
@@ -142,6 +142,16 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 			s.readUpTo, s.corrected, s.grounded = a.MessagesRead, false, false
 		}
 	}
+}
+
+// startedEffect returns the effect class of a call that was started. One that has used an
+// approval is never repeated, as if it were Mutating: the rules may be gone, and the arguments
+// were perhaps an approver's.
+func startedEffect(b journal.ToolCall) tool.Effect {
+	if b.Approval != "" {
+		return tool.Mutating
+	}
+	return b.Effect
 }
 
 func (s *state) markStarted(id identity.CallID, effect tool.Effect) {

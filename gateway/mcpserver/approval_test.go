@@ -52,7 +52,7 @@ func TestToolsCall_WaitsForApproval(t *testing.T) {
 			if again := waits(); again != id {
 				t.Errorf("the same call has the request %s, and then %s", id, again)
 			}
-			out, err := f.rt.DecideApprovals(t.Context(), identity.ByCaller("fay", finance.ID), "test", []runtime.ApprovalDecision{{ID: id, Approve: true}})
+			out, err := f.rt.DecideApprovals(t.Context(), identity.ByCaller("fay", finance.ID), runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{{ID: id, Approve: true}})
 			if err != nil || out[0].Err != nil {
 				t.Fatal(err, out)
 			}

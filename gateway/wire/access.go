@@ -7,6 +7,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // Question asks whether the gate would allow a call. One of Role, Agent and Caller,
@@ -50,6 +51,11 @@ type Verdict struct {
 	Epoch   uint64             `json:"epoch"`
 	Rule    string             `json:"rule"`            // describes the rule that decided
 	State   string             `json:"state,omitempty"` // workflow state of the caller that was checked
+
+	// Waits is set if an allowed call waits until people approve it. A call of which the Question
+	// has no Args may wait. Approval has the rules that select the call; only the operator sees them.
+	Waits    bool           `json:"waits,omitempty"`
+	Approval approval.Rules `json:"approval,omitempty"`
 
 	Limits []Limit `json:"limits,omitempty"` // those that apply, the role's own first; set if the Question has Why
 }

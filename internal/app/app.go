@@ -159,6 +159,7 @@ type App struct {
 	restored bool                     // current is recorded: it has no tokens
 	running  map[string]config.Module // modules in service, as they were last loaded
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
+	unknown  map[org.UnknownName]bool // reported by reportUnknownNames
 	changes  []string                 // of roles and groups, by the last change; see takeChanges
 
 	triggers      atomic.Pointer[trigger.Engine] // nil without Options.Serve
@@ -233,6 +234,7 @@ func (a *App) openServers() (err error) {
 	if err != nil {
 		return err
 	}
+	a.Runtime.CheckCredentials(a.Tokens.IsActiveCredential)
 	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Warn: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
 	return err
 }
@@ -352,6 +354,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 		Limits:     taskLimits(cfg.Organization.Limits),
 		Budget:     taskBudget(cfg.Organization.Budget),
 		Oversight:  cfg.Oversight.Rule,
+		Approval:   cfg.Organization.Approval,
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{

@@ -67,7 +67,7 @@ func TestNotifications_ServedConfiguration(t *testing.T) {
 	}
 	deny := func(id string) {
 		t.Helper()
-		out, err := f.Runtime.DecideApprovals(t.Context(), identity.ByOperator("ops"), "test", []runtime.ApprovalDecision{{ID: id, Reason: "no"}})
+		out, err := f.Runtime.DecideApprovals(t.Context(), identity.ByOperator("ops"), runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{{ID: id, Reason: "no"}})
 		if err != nil || out[0].Err != nil {
 			t.Fatal(out, err)
 		}

@@ -27,7 +27,7 @@ func heldRequest(t *testing.T, err error) string {
 func (f *fixture) grantAs(user identity.UserName, id string) {
 	f.t.Helper()
 	role, _ := f.Runtime.Org().ConfiguredRole("dba")
-	out, err := f.Runtime.DecideApprovals(f.t.Context(), identity.ByCaller(user, role.ID), "test", []runtime.ApprovalDecision{{ID: id, Approve: true}})
+	out, err := f.Runtime.DecideApprovals(f.t.Context(), identity.ByCaller(user, role.ID), runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{{ID: id, Approve: true}})
 	if err != nil || out[0].Err != nil {
 		f.t.Fatalf("%+v, %v", out, err)
 	}

@@ -282,6 +282,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.limits.setConnections(ch.cfg)
 	errs := a.activateModules(ch)
 	a.reportLostGroups()
+	a.reportUnknownNames()
 	a.services.replace(ch.services)
 	a.bindTokens(ch)
 	a.issuers.replace(ch.issuers)

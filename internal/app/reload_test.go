@@ -427,6 +427,63 @@ func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 	}
 }
 
+// A tool, a group or an argument that a bound or an approval rule names and that does not exist is
+// reported, once. One that exists is not.
+func TestApplyConfig_ReportsUnknownNames(t *testing.T) {
+	f := newFixture(t)
+	docs := func(tool string) []string {
+		return []string{
+			moduleA, moduleB, "{kind: role, name: boss, toolGroups: []}",
+			"{kind: organization, name: o, approval: [{groups: [a, lost], from: {any: [{role: boss}]}}]}",
+			"{kind: role, name: reader, toolGroups: [a], bind: {" + tool + ": {/x: {max: 1}}}, approval: [{tools: [" + tool + "], effect: mutating, from: {any: [{role: boss}]}}]}",
+		}
+	}
+	for range 2 {
+		if err := f.ApplyConfig(t.Context(), f.read(docs("nonesuch")...), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := f.logs.Drain()
+	for _, want := range []string{
+		"bind names a tool that does not exist; the bound holds once it does\" role=reader tool=nonesuch",
+		"approval names tools that do not exist; the rule selects them once they do\" role=reader name=nonesuch",
+		"approval names groups that do not exist; the rule selects them once they do\" document=organization name=lost",
+	} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("log %q, want once %q", got, want)
+		}
+	}
+	if strings.Contains(got, "name=a") {
+		t.Errorf("log %q reports a group that exists", got)
+	}
+	if err := f.ApplyConfig(t.Context(), f.read(docs("look")...), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.logs.Drain(); strings.Contains(got, "nonesuch") {
+		t.Errorf("log %q", got)
+	}
+}
+
+// The rules of the organization hold for a role that has none, and are replaced with the
+// configuration.
+func TestApplyConfig_OrganizationApproval(t *testing.T) {
+	f := newFixture(t)
+	for _, rules := range []string{"[{groups: [a], from: {any: [{operator: true}]}}]", "[]"} {
+		if err := f.ApplyConfig(t.Context(), f.read(moduleA, moduleB, readerRole, "{kind: organization, name: o, approval: "+rules+"}"), nil); err != nil {
+			t.Fatal(err)
+		}
+		role, _ := f.Runtime.Org().RoleByName("reader")
+		g := f.Runtime.Gate()
+		subject := g.PreviewSubject(f.Runtime.Org().RoleView(role.ID, toolgroups.AllGroups()), "")
+		for _, name := range subject.ToolNames() {
+			want := rules != "[]" && !strings.HasPrefix(name, "console")
+			if got := len(g.ApprovalRules(t.Context(), subject, name, nil)) == 1; got != want {
+				t.Errorf("approval %s, %s: %v", rules, name, got)
+			}
+		}
+	}
+}
+
 // The group of a module that is configured and has not started is known: a role may name
 // it and has its tools once the module runs. A group that no module declares is not.
 func TestReconfigure_DeclaresGroupsOfFailedModules(t *testing.T) {

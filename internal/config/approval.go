@@ -5,9 +5,11 @@ import (
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/toolgroups/approval"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
-// approvalField reads the rules that say which calls wait for people:
+// approvalField reads the rules of a role, or of the organization, that say which calls wait for
+// people:
 //
 //	approval:
 //	  - tools: [transfer]
@@ -21,7 +23,7 @@ func approvalField(to *[]approval.Rule) func(yamldoc.Value) {
 		}
 		for i, item := range v.ListItems() {
 			if i == approval.MaxRules {
-				item.AddError("is one rule too many", "a role has at most 100")
+				item.AddError("is one rule too many", "at most 100 are allowed")
 				return
 			}
 			if rule, ok := readApprovalRule(item); ok {
@@ -36,6 +38,7 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 	before := v.ErrorCount()
 	yamldoc.MappingField(yamldoc.Fields{
 		"tools":    yamldoc.NameList(&rule.Tools, "tool"),
+		"unless":   unlessField(&rule.Unless),
 		"groups":   yamldoc.NameList(&rule.Groups, "tool group"),
 		"effect":   yamldoc.OneOfField(&rule.Effect, "mutating", "idempotent", "readOnly"),
 		"from":     approversField(&rule.From),
@@ -56,6 +59,23 @@ func readApprovalRule(v yamldoc.Value) (rule approval.Rule, ok bool) {
 // approversField reads whose votes a rule needs.
 func approversField(to *approval.Approvers) func(yamldoc.Value) {
 	return yamldoc.MappingField(yamldoc.Fields{"all": quorumsField(&to.All), "any": quorumsField(&to.Any)})
+}
+
+// unlessField reads the bounds of arguments that need no approval.
+func unlessField(to *bounds.Rule) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text := v.ReadObject()
+		if text == nil {
+			return
+		}
+		r, err := bounds.ParseRule(text)
+		if err != nil {
+			at, problem := locateBound(v, err.Error())
+			at.AddError(problem, "see docs/bounds.md for the operators")
+			return
+		}
+		*to = r
+	}
 }
 
 // quorumsField reads the approvers of a rule.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // Organization is the document of kind organization: the prompt of root, defaults
@@ -26,8 +27,9 @@ type Organization struct {
 	Grant             Groups // what root may put into roles it creates; not Given means all
 	Limits            OrganizationLimits
 	Budget            Budget
-	Retention         Retention      `json:",omitzero"`
-	Workspace         WorkspaceField `json:",omitzero"` // of callers whose token and role have none
+	Retention         Retention       `json:",omitzero"`
+	Approval          []approval.Rule `json:",omitempty"` // which calls of all agents and callers wait for people
+	Workspace         WorkspaceField  `json:",omitzero"`  // of callers whose token and role have none
 	Pos               yamldoc.Pos
 }
 
@@ -98,6 +100,7 @@ func readOrganization(it item) {
 		"model":             it.ReferenceField("model", &org.Model),
 		"defaultToolGroups": groupsField(&org.DefaultToolGroups),
 		"grant":             groupsField(&org.Grant),
+		"approval":          approvalField(&org.Approval),
 		"limits":            organizationLimitsField(&org.Limits),
 		"workspace":         it.workspaceField(&org.Workspace),
 		"budget": yamldoc.MappingField(yamldoc.Fields{

@@ -8,8 +8,9 @@
 //		From:  approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}},
 //	}
 //
+// With Unless a rule leaves out calls whose arguments are within bounds ([Rules.ForArguments]).
 // A call that several rules select waits until all of them are satisfied. The package decides
-// about votes alone: package toolgroups finds the rules of a call, package gate lets it wait,
+// about arguments and votes alone: package toolgroups finds the rules of a call, package gate lets it wait,
 // and package runtime stores approvals and checks the identity of approvers.
 package approval
 
@@ -25,6 +26,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // The limits of rules, and their defaults.
@@ -38,11 +41,13 @@ const (
 )
 
 // Rule lets the calls that it selects wait for people. A call is selected if it fits each of
-// Tools, Groups and Effect that is set. A Rule that sets none of them selects all calls.
+// Tools, Groups and Effect that is set, unless Unless allows its arguments. A Rule that sets none
+// of them selects all calls.
 type Rule struct {
 	Tools    []string      `json:"tools,omitempty"`  // names of tools
 	Groups   []string      `json:"groups,omitempty"` // ids of tool groups, which stand for their children too
 	Effect   string        `json:"effect,omitempty"` // the effect class of the tool: mutating, idempotent or readOnly
+	Unless   bounds.Rule   `json:"unless,omitzero"`  // of arguments that need no approval; the zero Rule is none
 	From     Approvers     `json:"from"`
 	Deadline time.Duration `json:"deadline,omitempty"` // from the request on; 0 is DefaultDeadline
 	Escalate *Escalation   `json:"escalate,omitempty"` // nil for none
@@ -85,6 +90,10 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("it names more than %d tools or groups", maxNames)
 	case r.Effect != "" && !slices.Contains([]string{"mutating", "idempotent", "readOnly"}, r.Effect):
 		return fmt.Errorf("unknown effect %.80q: use mutating, idempotent or readOnly", r.Effect)
+	case r.Unless.String() != "" && !r.Unless.Readable():
+		return errors.New("unless cannot be read: use the operators of bind, such as {/amount: {max: 1000}}")
+	case r.Unless.AllowsMissing():
+		return errors.New("unless has missing: allow: calls without the value always wait")
 	}
 	return r.checkPeople()
 }
@@ -141,6 +150,32 @@ func (r *Rule) quorums() []Quorum {
 		list = append(list, r.Escalate.To)
 	}
 	return list
+}
+
+// String returns a rule in words, on one line.
+func (r Rule) String() string {
+	var parts []string
+	for _, p := range [][2]string{
+		{"tools ", strings.Join(r.Tools, ", ")}, {"groups ", strings.Join(r.Groups, ", ")}, {"effect ", r.Effect}, {"unless ", r.Unless.String()},
+	} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+p[1])
+		}
+	}
+	return strings.Join(append(parts, "from "+r.From.String()), "; ")
+}
+
+// String returns the approvers in words, as "finance and 2 of security".
+func (a Approvers) String() string {
+	list, sep := a.All, " and "
+	if len(a.Any) > 0 {
+		list, sep = a.Any, " or "
+	}
+	var names []string
+	for _, q := range list {
+		names = append(names, q.String())
+	}
+	return strings.Join(names, sep)
 }
 
 // RoleNames returns the names of the roles whose people approve, each once.
@@ -211,10 +246,30 @@ func (s Quorum) filled(votes []Vote) bool {
 // Rules are the rules of one call, all of which must be satisfied.
 type Rules []Rule
 
+// ForArguments returns the rules that select a call with these arguments, in order: those without
+// the ones whose Unless allows them. args must be strict JSON. A value that is missing, null, of
+// another type or too costly to check is not allowed, so people are asked. Defaults of the
+// tool's schema do not count: the call itself must have the value.
+func (l Rules) ForArguments(args json.RawMessage, inputs bounds.TaskInputs) Rules {
+	return slices.DeleteFunc(slices.Clone(l), func(r Rule) bool { return r.exempts(args, inputs) })
+}
+
+// exempts reports whether Unless of a rule allows arguments.
+func (r *Rule) exempts(args json.RawMessage, inputs bounds.TaskInputs) bool {
+	return r.Unless.Readable() && !r.Unless.AllowsMissing() && r.Unless.CheckArguments(args, inputs) == nil
+}
+
+// Contains reports whether each rule of other is among the rules.
+func (l Rules) Contains(other Rules) bool {
+	return !slices.ContainsFunc(other, func(r Rule) bool {
+		return !slices.ContainsFunc(l, func(known Rule) bool { return known.Equal(&r) })
+	})
+}
+
 // Add returns the rules with those of list that are not among them.
 func (l Rules) Add(list []Rule) Rules {
 	for _, r := range list {
-		if !slices.ContainsFunc(l, func(known Rule) bool { return known.Equal(&r) }) {
+		if !l.Contains(Rules{r}) {
 			l = append(slices.Clip(l), r)
 		}
 	}
@@ -268,19 +323,6 @@ func (s Quorum) String() string {
 		return strconv.Itoa(s.Count) + " of " + name
 	}
 	return name
-}
-
-// String returns whose votes a rule needs, as "finance and 2 of security".
-func (r Rule) String() string {
-	list, word := r.From.All, " and "
-	if len(list) == 0 {
-		list, word = r.From.Any, " or "
-	}
-	texts := make([]string, len(list))
-	for i, q := range list {
-		texts[i] = q.String()
-	}
-	return strings.Join(texts, word)
 }
 
 // Digest returns a hash that is equal for equal rules in the same order.

@@ -62,6 +62,11 @@ type condition struct {
 // Readable reports whether r was parsed. A Rule that is not readable rejects all arguments.
 func (r Rule) Readable() bool { return len(r.paths) > 0 }
 
+// AllowsMissing reports whether the value of one of the paths may be missing or null.
+func (r Rule) AllowsMissing() bool {
+	return slices.ContainsFunc(r.paths, func(p pathRule) bool { return p.allowMissing })
+}
+
 // Equal reports whether two rules have the same text in canonical form.
 func (r Rule) Equal(other Rule) bool { return r.text == other.text }
 

@@ -126,7 +126,7 @@ function argumentForm(args, text) {
 function rulesOf(a) {
   return html`<ul class="plain">${(a.rules ?? []).map((/** @type {any} */ rule) => {
     const all = rule.from?.all ?? [], any = rule.from?.any ?? [];
-    return html`<li>${(all.length ? all : any).map(groupText).join(all.length ? " and " : " or ")}</li>`;
+    return html`<li>${(all.length ? all : any).map(groupText).join(all.length ? " and " : " or ")}${rule.unless ? `, unless ${JSON.stringify(rule.unless)}` : ""}</li>`;
   })}</ul>`;
 }
 

@@ -107,7 +107,7 @@ func needsOf(encoded json.RawMessage) (list []string) {
 		return nil
 	}
 	for _, r := range rules {
-		list = append(list, r.String())
+		list = append(list, r.From.String())
 	}
 	return list
 }

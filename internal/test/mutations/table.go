@@ -1392,4 +1392,76 @@ var mutations = []mutation{
 		`ended := len(s.sessions) < before`, `ended := false && len(s.sessions) < before`,
 		"./gateway/auth TestSessionStore_KeepsRemovalOfToken",
 	},
+
+	// Approvals.
+	{
+		"unless leaves out calls without the value", "toolgroups/bounds/evaluate.go",
+		`if w.rule.allowMissing && w.budget >= 0 {`, `if w.budget >= 0 {`,
+		"./toolgroups/approval TestRules_ForArguments",
+	},
+	{
+		"an unless that may be missing leaves out calls", "toolgroups/approval/approval.go",
+		`return r.Unless.Readable() && !r.Unless.AllowsMissing() &&`, `return r.Unless.Readable() &&`,
+		"./toolgroups/approval TestRule_StoredUnless",
+	},
+	{
+		"one rule that leaves out a call leaves it out for all", "gate/approve.go",
+		`if len(rules) > 0 || a.Request.Edited {`, `if len(rules) == len(all) || a.Request.Edited {`,
+		"./gate TestApprove_Unless",
+	},
+	{
+		"edited arguments that no rule selects run without their approval", "gate/approve.go",
+		`if len(rules) > 0 || a.Request.Edited {`, `if len(rules) > 0 {`,
+		"./gate TestApprove_EditedArgumentsUseTheirApproval",
+	},
+	{
+		"edited arguments need the rules of the call alone", "runtime/approval_decide.go",
+		`a.Rules.Add(edited)`, `a.Rules`,
+		"./runtime TestApproval_EditedAboveUnlessByStarter",
+	},
+	{
+		"a call that was started with an approval is repeated", "gate/approve.go",
+		`if a.Request.Started {`, `if false {`,
+		"./gate TestApprove_IsTheLastStep",
+	},
+	{
+		"an approval is used twice", "runtime/approval_record.go",
+		`			rt.approvals.remove(b, c.Approval())
+			continue`, `			continue`,
+		"./runtime TestApproval_Caller",
+	},
+	{
+		"an approval outlives a change of the rules", "runtime/approval.go",
+		`return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)`, `return true`,
+		"./runtime TestApproval_ChangedMeanwhile",
+	},
+	{
+		"a vote outlives its token", "runtime/approval.go",
+		`case v.Credential != "" && !rt.isActiveCredential(v.Credential):`, `case false:`,
+		"./runtime TestApproval_RemovedTokenBeforeLastVote",
+	},
+	{
+		"an approval outlives the tokens of its approvers", "runtime/approval.go",
+		`if a.Status == ApprovalGranted && !rt.isApproved(a) {`, `if false {`,
+		"./runtime TestApproval_RemovedTokenBeforeUse",
+	},
+	{
+		"the rules of the organization do not hold for roles", "org/approval.go",
+		`rules := slices.Clone(organizationApproval(find))`, `var rules []approval.Rule`,
+		"./org TestOrganizationApproval_HoldsForAllRoles",
+	},
+	{
+		"a damaged record removes the rules of the organization", "org/root_approval.go",
+		`				o.root.Approval = operatorAsked()
+			}
+			return`, `				o.root.Approval = nil
+			}
+			return`,
+		"./org TestOrganizationApproval_DamagedRecordAsksOperator",
+	},
+	{
+		"a rule does not select tools that its group gets later", "org/scope.go",
+		`for _, id := range r.Groups { // the tools`, `for _, id := range r.Groups[:0] { // the tools`,
+		"./org TestApproval_GroupThatComesLater",
+	},
 }
