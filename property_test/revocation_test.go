@@ -80,6 +80,14 @@ func (m *busyModel) waitTurns(n int, agents ...identity.AgentID) {
 	}
 }
 
+// waitTurns is busyModel.waitTurns for the workers. While their role is paused they rest, and it
+// returns at once.
+func (s *revocationRace) waitTurns(n int) {
+	if role, _ := s.Org().RoleByID(s.role); !role.Suspended() {
+		s.model.waitTurns(n, s.workers...)
+	}
+}
+
 // commitHistory is a store that records the contents of its commits.
 type commitHistory struct {
 	*memoryStore
@@ -241,7 +249,7 @@ func (s *revocationRace) unregisterBriefly() error {
 		return err
 	}
 	after := s.store.LastSeq()
-	s.model.waitTurns(2, s.workers...)
+	s.waitTurns(2)
 	s.absences = append(s.absences, absence{after, s.store.LastSeq(), "t0"})
 	_, err := grouptest.RegisterGroup(s.GroupManager(), "module:a", s.group("alpha", "t0"))
 	return err
@@ -263,7 +271,7 @@ func TestRevocation_NoCallStartsAfterAcknowledgement(t *testing.T) {
 		if err := s.changeRights(r.IntN(7)); err != nil {
 			t.Fatal(err)
 		}
-		s.model.waitTurns(1+r.IntN(2), s.workers...)
+		s.waitTurns(1 + r.IntN(2))
 	}
 	s.finish(t)
 	started := s.checkOrder(t)
@@ -279,13 +287,13 @@ func (s *revocationRace) finish(t *testing.T) {
 	s.must(t, s.changeRights(1))
 	s.must(t, s.changeRights(3))
 	s.must(t, s.changeRights(6))
-	s.model.waitTurns(2, s.workers...)
+	s.waitTurns(2)
 	s.must(t, s.TerminateAgent(t.Context(), newCall(operator), s.workers[0], "enough"))
 	s.workers = s.workers[1:]
-	s.model.waitTurns(2, s.workers...)
+	s.waitTurns(2)
 	_, err := s.DeleteRole(operator, s.role, false)
 	s.must(t, err)
-	s.model.waitTurns(3, s.workers...)
+	s.waitTurns(3)
 	s.model.stop()
 	s.Close()
 }
@@ -351,7 +359,7 @@ func (s *revocationRace) checkEffects(t *testing.T, started map[identity.CallID]
 // superseded.
 func TestRevocationRace_DetectsLateCall(t *testing.T) {
 	s := newRevocationRace(t)
-	s.model.waitTurns(2, s.workers...)
+	s.waitTurns(2)
 	s.must(t, s.changeRights(0))
 	s.model.stop()
 	s.Close()
