@@ -291,9 +291,18 @@ func (rt *Runtime) FindApprovalRequest(ctx context.Context, by identity.Principa
 	if err != nil {
 		return a, ApprovalArgs{}, err
 	}
-	args := ApprovalArgs{}
-	if args.Asked, err = rt.store.ReadRecord(ctx, kindApprovalArgs, id); err == nil && a.Edited {
-		args.Edited, err = rt.store.ReadRecord(ctx, kindApprovalArgs, id+editedSuffix)
+	args, err := rt.readApprovalArgs(ctx, &a)
+	if err == nil && (args.Asked == nil || a.Edited && args.Edited == nil) { // the commit that made or edited the request has not ended
+		if _, err = rt.commit(new(journal.Batch)); err == nil {
+			args, err = rt.readApprovalArgs(ctx, &a)
+		}
 	}
 	return a, args, err
+}
+
+func (rt *Runtime) readApprovalArgs(ctx context.Context, a *Approval) (args ApprovalArgs, err error) {
+	if args.Asked, err = rt.store.ReadRecord(ctx, kindApprovalArgs, a.ID); err == nil && a.Edited {
+		args.Edited, err = rt.store.ReadRecord(ctx, kindApprovalArgs, a.ID+editedSuffix)
+	}
+	return args, err
 }

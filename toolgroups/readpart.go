@@ -25,10 +25,13 @@ func (id GroupID) ReadPart() GroupID {
 }
 
 // WholeGroup returns the id of the group of which id is the read part, and true. For all other
-// ids it returns id and false.
+// ids it returns id and false: there is no read part of a read part.
 func (id GroupID) WholeGroup() (whole GroupID, reads bool) {
 	text, reads := strings.CutSuffix(string(id), readSuffix)
-	return GroupID(text), reads
+	if !reads || strings.HasSuffix(text, readSuffix) {
+		return id, false
+	}
+	return GroupID(text), true
 }
 
 // CheckListedID is CheckID for the ids that sets name: those of groups, and of their read parts.
