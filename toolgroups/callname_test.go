@@ -198,6 +198,9 @@ func TestView_SetSuspended(t *testing.T) {
 	view := s.Compile(s.BindSet(toolgroups.SetOf()))
 	view.SetSuspended("role r is suspended")
 	view.SetEpoch(7)
+	if view.Suspended() != "role r is suspended" {
+		t.Errorf("got the reason %q", view.Suspended())
+	}
 	for h, rule := range map[*toolgroups.ToolHandle]toolgroups.DecisionRule{nil: toolgroups.NoSuchTool, lookup(t, s, "a"): toolgroups.NotGranted} {
 		if got := view.ForState("").EvaluateTool(h); got.Suspended != "role r is suspended" || got.Rule != rule || got.Epoch != 7 {
 			t.Errorf("got %+v, want rule %v", got, rule)

@@ -2,45 +2,60 @@ package app
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// ruleNotes returns a note for each tool and tool group that the rules of a role name, about
-// approvals or arguments, and that does not exist. It may come later. If its name is misspelled,
-// the rule protects nothing.
+// ruleNotes returns a note for each tool, tool group and argument that bounds and approval rules
+// name and that does not exist. It may come later. If its name is misspelled, the rule protects
+// nothing.
 func (a *App) ruleNotes() (notes []string) {
-	if a.current == nil {
-		return nil
+	for _, u := range a.Runtime.Org().UnknownNames() {
+		notes = append(notes, a.rolePosition(u.Role)+a.unknownNameText(u))
+	}
+	return notes
+}
+
+// rolePosition returns where a role of the current configuration stands, as a prefix; "" for
+// another one.
+func (a *App) rolePosition(name string) string {
+	if a.current != nil {
+		for _, r := range a.current.Roles {
+			if r.Name == name {
+				return fmt.Sprintf("%s: ", r.Pos)
+			}
+		}
+	}
+	return ""
+}
+
+// unknownNameText says what an unknown name means for its rule, with a similar name that exists.
+func (a *App) unknownNameText(u org.UnknownName) string {
+	where := "role " + u.Role
+	if u.Role == org.RootRole {
+		where = "organization"
 	}
 	s := a.groups.CurrentSnapshot()
-	for _, r := range a.current.Roles {
-		add := func(field, kind, name string, known []string) {
-			hint := textutil.SuggestName(name, known)
-			if hint != "" {
-				hint = " (" + hint + ")"
-			}
-			notes = append(notes, fmt.Sprintf("%s: role %s: %s: there is no %s %s%s; until it exists, the rule does nothing", r.Pos, r.Name, field, kind, textutil.Truncate(name, 128), hint))
-		}
-		tools, groups := r.Bind.ToolNames(), []string{}
-		fields := len(tools) // those of bind come first
-		for _, rule := range r.Approval {
-			tools, groups = append(tools, rule.Tools...), append(groups, rule.Groups...)
-		}
-		for i, name := range tools {
-			if _, ok := s.LookupTool(name); !ok {
-				add(map[bool]string{true: "bind", false: "approval"}[i < fields], "tool", name, toolNames(s))
-			}
-		}
-		for _, id := range groups {
-			if _, ok := s.LookupGroup(toolgroups.GroupID(id)); !ok {
-				add("approval", "tool group", id, groupNames(s))
-			}
-		}
+	switch u.Field {
+	case "bind":
+		return fmt.Sprintf("%s: bind: there is no tool %s; until it exists, the rule does nothing", where, withSimilar(u.Name, toolNames(s)))
+	case "unless":
+		return fmt.Sprintf("%s: approval: unless names an argument that the tool lacks: %s; all calls of the tool wait", where, textutil.Truncate(u.Name, 256))
+	case "groups":
+		return fmt.Sprintf("%s: approval: there is no tool group %s; until it exists, the rule does nothing", where, withSimilar(u.Name, groupNames(s)))
 	}
-	return slices.Compact(notes)
+	return fmt.Sprintf("%s: approval: there is no tool %s; until it exists, the rule does nothing", where, withSimilar(u.Name, toolNames(s)))
+}
+
+// withSimilar returns a name, with a similar one of those that exist.
+func withSimilar(name string, known []string) string {
+	text := textutil.Truncate(name, 128)
+	if hint := textutil.SuggestName(name, known); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return text
 }
 
 func groupNames(s *toolgroups.Snapshot) (names []string) {
@@ -55,4 +70,17 @@ func toolNames(s *toolgroups.Snapshot) (names []string) {
 		names = append(names, s.DirectTools(id)...)
 	}
 	return names
+}
+
+// reportUnknownNames logs what ruleNotes says and did not say after the change before. The first
+// configuration of a process is not logged: its notes are shown.
+func (a *App) reportUnknownNames() {
+	first, now := a.unknown == nil, map[org.UnknownName]bool{}
+	for _, u := range a.Runtime.Org().UnknownNames() {
+		now[u] = true
+		if !first && !a.unknown[u] {
+			a.options.Warn.Warn(a.unknownNameText(u))
+		}
+	}
+	a.unknown = now
 }

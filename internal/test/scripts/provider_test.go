@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -110,6 +111,27 @@ var (
 	remembered      = regexp.MustCompile(`Remember the \w+`)
 )
 
+// payment matches a payment in a task, such as "50 to post".
+var payment = regexp.MustCompile(`(\d+) to (\w+)`)
+
+// nextPayment answers a task that names payments: it makes one after another.
+func (q *chatRequest) nextPayment() (tool string, arguments map[string]any, text string) {
+	made, list := 0, [][]string(nil)
+	for _, m := range q.Messages {
+		switch m.Role {
+		case "user":
+			list = append(list, payment.FindAllStringSubmatch(m.Content, -1)...)
+		case "tool":
+			made++
+		}
+	}
+	if made >= len(list) {
+		return "", nil, "all payments were tried"
+	}
+	amount, _ := strconv.Atoi(list[made][1]) // digits
+	return "transfer", map[string]any{"amount": amount, "payee": list[made][2]}, ""
+}
+
 // answer returns a tool to call with its arguments, or a text.
 func (q *chatRequest) answer() (tool string, arguments map[string]any, text string) {
 	all := q.text()
@@ -117,6 +139,8 @@ func (q *chatRequest) answer() (tool string, arguments map[string]any, text stri
 	switch {
 	case q.has("remember_word"): // rolecall model test
 		return "remember_word", map[string]any{"word": "blue"}, ""
+	case q.has("transfer"):
+		return q.nextPayment()
 	case q.has("put_artifact") && reference == "":
 		return "put_artifact", map[string]any{"type": "note", "content": remembered.FindString(all)}, ""
 	case q.has("spawn_agent_with_task") && !strings.Contains(all, `"roleName"`):
