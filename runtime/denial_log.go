@@ -13,11 +13,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// logDenied logs the denied calls of a principal, one line for each. The lines of all
-// agents of a caller's tasks are limited together.
+// logDenied logs the denied calls of a principal, one line for each. Calls that wait for people
+// are not denied. The lines of all agents of a caller's tasks are limited together.
 func (rt *Runtime) logDenied(by identity.Principal, role string, calls ...*gate.Admission) {
 	for _, c := range calls {
-		if !c.Allowed() && rt.log.Enabled(rt.uncancelled, slog.LevelWarn) {
+		if !c.Allowed() && !c.Waiting() && rt.log.Enabled(rt.uncancelled, slog.LevelWarn) {
 			rt.denials.Line(slog.LevelWarn, denialTitle(by, c), rt.callOwner(by), denialAttributes(by, role, c)...)
 		}
 	}

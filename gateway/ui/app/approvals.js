@@ -29,7 +29,6 @@ export const approvals = {
     const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
     return { waiting: page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until)), more: page.more, one, outcomes: [] };
   },
-  fold: (_, e) => e.type.startsWith("approval_") ? "reload" : false,
   isEmpty: (data) => data.waiting.length === 0 && !data.one,
   empty: () => ({ text: "No call waits for your approval. Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
   tools: (data, _, page) => {

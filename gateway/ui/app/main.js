@@ -121,7 +121,7 @@ async function begin() {
   }
   shownTo = who;
   const { last } = await get("api/v1/events", { limit: 1 });
-  follow(last, who, { onEvents, onState, onGap: () => load() });
+  follow(last, who, { onEvents, onApprovals, onState, onGap: () => load() });
   renew();
   countApprovals();
   arrive(true);
@@ -150,11 +150,16 @@ function setTitle() {
   document.title = `${state.waiting ? `(${state.waiting}) ` : ""}${state.screen?.title ?? "Not found"} · rolecall`;
 }
 
+/** An approver who is no operator sees no events of the calls that wait. */
+function onApprovals() {
+  countSoon();
+  if (state.screen === approvals) {
+    reloadSoon();
+  }
+}
+
 /** @param {OrgEvent[]} events */
 function onEvents(events) {
-  if (events.some((e) => e.type.startsWith("approval_"))) {
-    countSoon();
-  }
   const { screen, data } = state;
   if (state.loading) {
     keepMissed(events); // the data that is loading may be older

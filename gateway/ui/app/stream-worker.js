@@ -1,5 +1,6 @@
-// A worker that all tabs share. It holds the only event stream, because a browser opens six
-// connections to a server at most. It keeps the last events for tabs that open later.
+// A worker that all tabs share. It holds the only event stream and the only stream of approvals,
+// because a browser opens six connections to a server at most. It keeps the last events for tabs
+// that open later.
 
 /** @typedef {{type: "begin", after: number, user: string} | {type: "end"} | {type: "renew"}} TabRequest */
 
@@ -17,6 +18,8 @@ let pending = [];
 let user = ""; // whose events recent has
 /** @type {EventSource | null} */
 let source = null;
+/** @type {EventSource | null} */
+let approvals = null; // says that the calls have changed that wait for the user
 let last = 0; // sequence number of the last event
 let first = 0; // events after this one are in recent, if they were not dropped
 let lostSince = 0; // 0 while the stream is live
@@ -29,8 +32,17 @@ function broadcast(message) {
   }
 }
 
-function open() {
+function close() {
   source?.close();
+  approvals?.close();
+  source = approvals = null;
+}
+
+function open() {
+  close();
+  approvals = new EventSource("../../api/v1/approval-changes?follow=true");
+  approvals.onmessage = () => broadcast({ type: "approvals" });
+  approvals.onerror = () => approvals?.close(); // it is opened again with the other stream
   source = new EventSource(`../../api/v1/events?follow=true&after=${last}`);
   source.onopen = () => {
     wait = 1000;
@@ -45,8 +57,7 @@ function open() {
 
 /** Opens the stream again later. The browser's own attempts end at some errors, so they are not used. */
 function retry() {
-  source?.close();
-  source = null;
+  close();
   if (!lostSince) {
     lostSince = Date.now();
   }
@@ -123,8 +134,7 @@ function begin(port, after, of) {
 function end(port) {
   ports.delete(port);
   if (ports.size === 0) {
-    source?.close();
-    source = null;
+    close();
     lostSince = 0;
   }
 }

@@ -4,6 +4,7 @@
 /**
  * @typedef {object} StreamListener
  * @property {(events: OrgEvent[]) => void} onEvents
+ * @property {() => void} onApprovals the calls have changed that wait for the user
  * @property {(since: number) => void} onState 0 while the stream is live, else when it was lost
  * @property {() => void} onGap events were missed: what is shown must be loaded again
  */
@@ -35,6 +36,7 @@ export function follow(after, user, listener) {
   port.onmessage = ({ data }) => {
     switch (data.type) {
       case "events": return data.events.length > 0 && listener.onEvents(data.events);
+      case "approvals": return listener.onApprovals();
       case "live": return listener.onState(0);
       case "lost": return listener.onState(data.since);
       case "gap": return listener.onGap();

@@ -33,6 +33,23 @@ func TestPage_ApprovalShowsWhatRuns(t *testing.T) {
 	}
 }
 
+// A person who approves for a role sees a call that waits without a reload, also in the title, and
+// that it does not wait any more.
+func TestPage_ApproverSeesNewCalls(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("fay")
+	p.goTo("#/approvals")
+	p.waitText("No call waits for your approval.")
+	s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"pay rent"}`)
+	p.waitText("Role payer wants to call write_file")
+	p.wait(`document.title.startsWith("(1) ")`)
+	id := fmt.Sprint(p.eval(`fetch("api/v1/approvals").then((r) => r.json()).then((page) => page.items[0].id)`))
+	s.send(t, "ann", "POST", "/api/v1/approvals/"+id, `{"action":"deny","reason":"twice"}`)
+	p.waitText("No call waits for your approval.")
+	p.checkProblems("approvals of a role")
+}
+
 // The tabs of a browser share a worker with the last events. A user who signs in after another one
 // gets none of the events of that one.
 func TestPage_OtherUserInTheSameBrowser(t *testing.T) {
@@ -56,7 +73,7 @@ func TestPage_OtherUserInTheSameBrowser(t *testing.T) {
 		const { follow } = await import(new URL("ui/app/stream.js", document.baseURI).href), s = await ` + session + `;
 		window.got = [];
 		for (let after = 1; after < 200; after++) {
-			follow(after, JSON.stringify([s.user, s.roleId, s.operator]), { onEvents: (list) => window.got.push(...list), onGap: () => {}, onState: () => {} });
+			follow(after, JSON.stringify([s.user, s.roleId, s.operator]), { onEvents: (list) => window.got.push(...list), onApprovals: () => {}, onGap: () => {}, onState: () => {} });
 			await new Promise((done) => setTimeout(done, 5));
 		}
 	})()`)
