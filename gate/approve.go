@@ -129,11 +129,11 @@ func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 // a waiting or denied call is about; "" if there is none.
 func (a *Admission) Approval() string { return a.approval }
 
-// CheckEdited takes a call with arguments that an approver sets through the steps, without
+// CheckEdited takes a call with arguments that an approver sets through the checks, without
 // recording or running it, as if it were approved. It returns what the call needs an approval
 // for, and the error of the denial, nil if the call would run.
 func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call) (ApprovalNeed, error) {
-	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: true}, steps[:len(steps)-1]) // without approve
+	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: true}, checks)
 	if a.Err != nil {
 		return ApprovalNeed{}, a.Err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -90,9 +91,9 @@ type step struct {
 	run  func(*Gate, context.Context, *Admission) error
 }
 
-// steps are the checks of a call, in order. None of them has an effect. The calls
+// checks are the checks of a call, in order. None of them has an effect. The calls
 // that pass are recorded, run and recorded again, see run.go.
-var steps = []step{
+var checks = []step{
 	{"resolve", (*Gate).resolve},
 	{"parse", (*Gate).parse},
 	{"refuse", (*Gate).refuse},
@@ -102,8 +103,10 @@ var steps = []step{
 	{"authenticate", (*Gate).authenticate},
 	{"check quota", (*Gate).checkQuota},
 	{"check retry", (*Gate).checkRetry},
-	{"approve", (*Gate).approve},
 }
+
+// steps are the checks, and then the one that may wait for people.
+var steps = append(slices.Clip(checks), step{"approve", (*Gate).approve})
 
 // admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {

@@ -364,14 +364,16 @@ func (h *budgetHistory) settle(t *testing.T) {
 	h.compare(t)
 }
 
-// waitQuiet waits until no agent of the task is active.
+// waitQuiet waits until no agent of the task is active. One may wake another between two looks, so
+// it looks twice without a commit between.
 func (h *budgetHistory) waitQuiet(t *testing.T) {
-	for t.Context().Err() == nil {
-		busy := slices.ContainsFunc(h.Org().ListAgents(h.task), func(a org.Agent) bool { return h.IsBusy(a.ID) })
-		if !busy {
-			return
+	isBusy := func(a org.Agent) bool { return h.IsBusy(a.ID) }
+	for quiet, last := 0, uint64(0); quiet < 2 && t.Context().Err() == nil; goruntime.Gosched() {
+		if seq := h.store.LastSeq(); slices.ContainsFunc(h.Org().ListAgents(h.task), isBusy) || seq != last {
+			quiet, last = 0, seq
+			continue
 		}
-		goruntime.Gosched()
+		quiet++
 	}
 }
 

@@ -1374,7 +1374,7 @@ var mutations = []mutation{
 	},
 	{
 		"people who edit arguments are asked for an approval", "gate/approve.go",
-		`steps[:len(steps)-1]`, `steps`,
+		`Edited: true}, checks)`, `Edited: true}, steps)`,
 		"./runtime TestApproval_EditedForCaller",
 	},
 	{
