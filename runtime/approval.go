@@ -192,7 +192,7 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 		ok = false // something has changed: people are asked again
 	}
 	switch {
-	case !ok && need.Edited: // since editedArgs has looked at it
+	case !ok && need.Edited: // since useEdited has looked at it
 		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
 		return rt.newVerdict(p, call)
@@ -286,12 +286,13 @@ func (rt *Runtime) countedVotes(votes []ApprovalVote) (list []ApprovalVote) {
 // isApproved reports whether the votes for a request are enough now.
 func (rt *Runtime) isApproved(a *Approval) bool {
 	if a.Override {
-		return len(a.Votes) > 0 && len(rt.countedVotes(a.Votes[len(a.Votes)-1:])) == 1
+		return len(rt.countedVotes(a.Votes[max(0, len(a.Votes)-1):])) == 1
 	}
 	var people []approval.Vote
-	for _, v := range rt.countedVotes(a.Votes) {
-		vote, _ := rt.voteNow(v)
-		people = append(people, vote)
+	for _, v := range a.Votes {
+		if vote, ok := rt.voteNow(v); ok {
+			people = append(people, vote)
+		}
 	}
 	return a.Rules.Satisfied(people, rt.now().Sub(a.Asked))
 }

@@ -44,16 +44,18 @@ type ApproverAuth struct {
 }
 
 // DecideApprovals records the decisions of a person, in one commit, and lets the agents go on
-// whose calls may be decided now. It returns one outcome for each decision, in order. One that does not count does not affect the others.
+// whose calls may be decided now. It returns one outcome for each decision, in order. One that
+// does not count does not affect the others.
 //
 // A request is approved when the votes of people in active roles satisfy its rules. Votes whose
-// credential is not active any more do not count. A person has
-// one vote. The first person who may approve and denies ends it. Who started the task does not
-// approve, unless all rules say so. Edited arguments pass the gate like those of the call.
+// credential is not active any more do not count. A person has one vote. The first person who may
+// approve and denies ends it. The person for whom the call is made does not approve, unless all
+// rules say so. Edited arguments pass the gate like those of the call.
 //
 // Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
-// ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself; Conflict for a second vote, and for other arguments than the
-// person saw; InvalidArguments, and those of the gate for edited arguments.
+// ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself;
+// Conflict for a second vote, and for other arguments than the person saw; InvalidArguments, and
+// those of the gate for edited arguments.
 func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)

@@ -77,8 +77,7 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 
 // takeApprovals removes the approvals that calls use, and the refusals that end calls. The
 // request of an agent's call that was denied for another reason, or that needs none any more, is
-// void. It is called within the
-// commit that records the decisions, after checkTaken.
+// void. It is called within the commit that records the decisions, after checkTaken.
 func (rt *Runtime) takeApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission) {
 	if rt.approvals.isEmpty() {
 		return

@@ -19,7 +19,8 @@ var errHeld = errors.New("agent is paused")
 
 // PauseTask pauses a task until UnpauseTask. No call of its agents starts and no model is asked
 // after it returns. Calls and answers that have begun end and are recorded. A task that is
-// paused stays as it is, except that the operator's pause replaces that of a caller. Errors: those of org.Org.HoldTask.
+// paused stays as it is, except that the operator's pause replaces that of a caller. Errors:
+// those of org.Org.HoldTask.
 func (rt *Runtime) PauseTask(ctx context.Context, by identity.Principal, id identity.TaskID, reason string) error {
 	return rt.setHeld(ctx, id, journal.Paused{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
 		return rt.org.HoldTask(by, task, reason)
@@ -164,8 +165,8 @@ func mayLift(e journal.Event) bool {
 	return false
 }
 
-// checkHeld rejects the calls of an agent that is paused. A denial by a pause that has ended meanwhile is
-// superseded. It is called in the commit that would start the calls.
+// checkHeld rejects the calls of an agent that is paused. A denial by a pause that has ended
+// meanwhile is superseded. It is called in the commit that would start the calls.
 func (a *actor) checkHeld(calls []*gate.Admission) error {
 	if a.rt.org.HeldBy(a.agent.ID) != "" {
 		return errHeld
@@ -176,8 +177,8 @@ func (a *actor) checkHeld(calls []*gate.Admission) error {
 	return nil
 }
 
-// mayRest reports whether a paused agent may end its goroutine. It returns false if the agent is not paused any
-// more. An agent that rests keeps its task from ending.
+// mayRest reports whether a paused agent may end its goroutine. It returns false if the agent is
+// not paused any more. An agent that rests keeps its task from ending.
 func (t *tracker) mayRest(a *actor) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -56,9 +56,7 @@ const (
 func readNotification(it item) {
 	n := Notification{Name: it.Name, Pos: it.Pos, Format: NotifyJSON, RetryFor: defaultRetryFor}
 	it.DeclareItem()
-	if it.Name != "" && !triggerName().MatchString(it.Name) {
-		it.NameAt.AddError(workspaceNameProblem, "it is a label of metrics")
-	}
+	it.checkPlainName("it is a label of metrics")
 	if len(it.r.config.Notifications) == maxNotifications {
 		it.AddError(fmt.Sprintf("is one notification too many; at most %d are allowed", maxNotifications), "")
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rolecall/rolecall/internal/cron"
 	"github.com/rolecall/rolecall/internal/payload"
-	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -98,16 +97,11 @@ const (
 	bearerHeader           = "Authorization"
 )
 
-// triggerName is the form of names, which are parts of URLs.
-var triggerName = textutil.LazyPattern(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-
 // readTrigger reads a document of kind trigger.
 func readTrigger(it item) {
 	t := Trigger{Name: it.Name, Pos: it.Pos, StartsPerMinute: defaultStartsOfMinute, Running: defaultRunningTasks}
 	it.DeclareItem()
-	if it.Name != "" && !triggerName().MatchString(it.Name) {
-		it.NameAt.AddError(workspaceNameProblem, "it is part of the URL /hooks/NAME")
-	}
+	it.checkPlainName("it is part of the URL /hooks/NAME")
 	if len(it.r.config.Triggers) == maxTriggers {
 		it.AddError(fmt.Sprintf("is one trigger too many; at most %d are allowed", maxTriggers), "")
 	}

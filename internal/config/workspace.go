@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -43,21 +42,13 @@ func (c *Config) FindWorkspace(f WorkspaceField) (Workspace, bool) {
 	return Workspace{}, false
 }
 
-// workspaceName is the form of names. Requests name workspaces, so no name looks like a path.
-var workspaceName = textutil.LazyPattern(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-
-const (
-	workspaceNameProblem = "must be letters, digits, ., _ and -, at most 64, and begin with a letter or digit"
-	workspaceNameHint    = "requests name workspaces by it; the directory is its path"
-)
+const workspaceNameHint = "requests name workspaces by it; the directory is its path"
 
 // readWorkspace reads a document of kind workspace.
 func readWorkspace(it item) {
 	w := Workspace{Name: it.Name, Pos: it.Pos}
 	it.DeclareItem()
-	if it.Name != "" && !workspaceName().MatchString(it.Name) {
-		it.NameAt.AddError(workspaceNameProblem, workspaceNameHint)
-	}
+	it.checkPlainName(workspaceNameHint)
 	it.ReadFields(yamldoc.Fields{"path": directoryField(&w), "readOnly": yamldoc.BoolField(&w.ReadOnly)})
 	it.RequireFields("path")
 	it.r.config.Workspaces = append(it.r.config.Workspaces, w)
@@ -105,8 +96,8 @@ func (it item) inlineName(w *Workspace) func(yamldoc.Value) {
 		if !ok {
 			return
 		}
-		if !workspaceName().MatchString(name) {
-			v.AddError(workspaceNameProblem, workspaceNameHint)
+		if !plainName().MatchString(name) {
+			v.AddError(plainNameProblem, workspaceNameHint)
 			return
 		}
 		w.Name = name
