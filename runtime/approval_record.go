@@ -34,17 +34,22 @@ func (rt *Runtime) requestApprovals(b *journal.Batch, p identity.Principal, call
 		if old, ok := rt.approvals.byCall(a.Key); ok {
 			rt.endApproval(b, old, journal.ApprovalVoid, "the call, its tool or its role has changed, or an approver may not approve any more")
 		}
-		e := journal.ApprovalRequested{
-			For: a.Starter, Approval: a.ID, Call: a.Call, Tool: a.Tool, Digest: a.Digest, Definition: need.Definition, Reason: a.Reason, Epoch: a.Epoch, Until: a.Until, Caller: a.Caller,
-		}
-		e.Rules, _ = json.Marshal(a.Rules) // rules always marshal
-		if len(c.Request.Args) <= maxEventArgs {
-			e.Args = c.Request.Args
-		}
-		b.Events = append(b.Events, event(e))
-		rt.storeApproval(b, a)
-		b.Put = append(b.Put, journal.Record{Kind: kindApprovalArgs, Key: a.ID, Value: c.Request.Args})
+		e := journal.ApprovalRequested{For: a.Starter, Call: a.Call, Definition: need.Definition, Reason: a.Reason, Caller: a.Caller}
+		rt.recordRequest(b, a, e, c.Request.Args, event)
 	}
+}
+
+// recordRequest adds a new request, its arguments and its event to a batch. It sets the fields of
+// the event that requests for calls and for operations have in common. It is called within a commit.
+func (rt *Runtime) recordRequest(b *journal.Batch, a Approval, e journal.ApprovalRequested, args json.RawMessage, event func(journal.EventBody) journal.Event) {
+	e.Approval, e.Tool, e.Digest, e.Epoch, e.Until = a.ID, a.Tool, a.Digest, a.Epoch, a.Until
+	e.Rules, _ = json.Marshal(a.Rules) // rules always marshal
+	if len(args) <= maxEventArgs {
+		e.Args = args
+	}
+	b.Events = append(b.Events, event(e))
+	rt.storeApproval(b, a)
+	b.Put = append(b.Put, journal.Record{Kind: kindApprovalArgs, Key: a.ID, Value: args})
 }
 
 // storeApproval writes a request. It is called within a commit.

@@ -50,7 +50,7 @@ func withCallID(c tool.Call) tool.Call {
 }
 
 // UpdateRole changes a role and returns who gains and loses which tools.
-// With dryRun it changes nothing. A change by which somebody gains rights may wait for
+// With dryRun it changes nothing. A change that adds rights may wait for
 // people (approval.Oversight). Errors: those of org.Org.UpdateRole and UseOperation.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role

@@ -142,14 +142,8 @@ func (rt *Runtime) requestOperation(b *journal.Batch, from Requester, op *operat
 		Digest: approval.DigestJSON(text), Key: op.key(from.By.User), Bound: bound,
 	}
 	a.Asks = a.Digest
-	e := journal.ApprovalRequested{Approval: a.ID, Tool: a.Tool, Operation: string(a.Operation), Operator: a.Starter, Auth: from.Auth, Digest: a.Digest, Epoch: a.Epoch, Until: a.Until}
-	e.Rules, _ = json.Marshal(a.Rules) // rules always marshal
-	if len(text) <= maxEventArgs {
-		e.Args = text
-	}
-	b.Events = append(b.Events, journal.Event{At: now, Body: e})
-	rt.storeApproval(b, a)
-	b.Put = append(b.Put, journal.Record{Kind: kindApprovalArgs, Key: a.ID, Value: text})
+	e := journal.ApprovalRequested{Operation: string(a.Operation), Operator: a.Starter, Auth: from.Auth}
+	rt.recordRequest(b, a, e, text, func(body journal.EventBody) journal.Event { return journal.Event{At: now, Body: body} })
 	return operationRequired(a)
 }
 
