@@ -110,7 +110,7 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 // decodePayload decodes the payload of an entry of the log.
 func decodePayload(key, payload []byte) (journal.Event, error) {
 	var e journal.Event
-	if err := json.Unmarshal(payload, &e); err != nil {
+	if err := e.UnmarshalJSON(payload); err != nil { // not json.Unmarshal, which reads the payload once more
 		return e, fmt.Errorf("event %d: %w", number(key), err)
 	}
 	e.Seq = number(key)

@@ -215,7 +215,7 @@ type budgetCounts struct{ spawns, refused, failed, paused, killed int }
 // nothing, and what agents do not use returns.
 func TestBudget_IsConserved(t *testing.T) {
 	var counts budgetCounts
-	for _, seed := range short.SampleRange(t, 120, 1, 1000) {
+	for _, seed := range short.SampleRange(t, 40, 1, 1000) {
 		h := &budgetHistory{random: rand.New(rand.NewPCG(uint64(seed), 59)), counts: &counts}
 		if !t.Run(fmt.Sprint(seed), h.run) {
 			break

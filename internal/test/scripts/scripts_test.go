@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/cmd"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 var launcher *sandbox.Launcher
@@ -34,13 +35,18 @@ type withServers struct{ tests *testing.M }
 // Run implements testscript.TestingM.
 func (s withServers) Run() int { return dbtest.RunTests(s.tests) }
 
+// Each script starts some fifteen programs. With -short the test runs half of the scripts.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
+	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("%d scripts: %v", len(scripts), err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+		Files:               short.SampleList(t, len(scripts)/2, scripts),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
