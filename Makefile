@@ -46,8 +46,11 @@ PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 export CGO_ENABLED = 0
 race: export CGO_ENABLED = 1
 
-# timed runs targets and prints how long they took.
-timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@: $$(($$(date +%s) - start)) s"
+# timed runs targets one after another and prints how long they took, together and each.
+timed = @start=$$(date +%s); for target in $(1); do \
+		from=$$(date +%s); $(MAKE) --no-print-directory $$target || exit 1; \
+		parts="$$parts, $$target $$(($$(date +%s) - from))"; \
+	done; echo "make $@: $$(($$(date +%s) - start)) s$$parts"
 
 test:
 	$(call timed,format vet short)
