@@ -1441,6 +1441,18 @@ var mutations = []mutation{
 		"./runtime TestApproval_RemovedTokenBeforeLastVote",
 	},
 	{
+		"a token that is removed during a request cannot be revoked", "gateway/auth/credential.go",
+		`return removedCredential
+`, `return ""
+`,
+		"./gateway/auth TestCredential_OfTokens",
+	},
+	{
+		"a vote is bound to the token that replaced that of its sender", "gateway/auth/credential.go",
+		`; ok && stored.holder() == sender {`, `; ok {`,
+		"./gateway/auth TestCredential_OfTokens",
+	},
+	{
 		"an approval outlives the tokens of its approvers", "runtime/approval.go",
 		`if a.Status == ApprovalGranted && !rt.isApproved(a) {`, `if false {`,
 		"./runtime TestApproval_RemovedTokenBeforeUse",
