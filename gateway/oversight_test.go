@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -205,5 +208,53 @@ func TestOversight_AcceptOverHTTP(t *testing.T) {
 	}
 	if p, err := pins.ReadPins(t.Context(), "module:fs"); err != nil || len(p.Pending) != 1 {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// flippingPins is an OwnerStore whose values change after a number of reads, as those of a server
+// that offers its tools anew.
+type flippingPins struct {
+	pinStore
+	reads int
+	next  func()
+}
+
+type pinStore interface {
+	modules.OwnerStore
+	modules.OwnerLister
+}
+
+func (s *flippingPins) ReadValue(ctx context.Context, owner toolgroups.GroupOwner) ([]byte, error) {
+	if s.reads--; s.reads == -1 {
+		s.next()
+	}
+	return s.pinStore.ReadValue(ctx, owner)
+}
+
+// A definition that the server offers while the request arrives needs its own approval: an operator
+// who knows its digest does not get it accepted.
+func TestOversight_AcceptOfDefinitionToCome(t *testing.T) {
+	f, pins, _ := newQuarantineFixture(t)
+	rule := approval.Oversight{Operations: []approval.Operation{approval.ToolAccept}, From: approval.Approvers{All: []approval.Quorum{{Operator: true}}}}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Oversight: &rule}); err != nil {
+		t.Fatal(err)
+	}
+	later := modules.ToolPin{Tool: "write", Description: "writes and sends", Input: json.RawMessage(`{"type":"object"}`)}
+	store := &flippingPins{pinStore: f.Runtime.OwnerStore(), reads: 1, next: func() {
+		if _, err := pins.UpdateTools(t.Context(), modules.OwnerOf("fs"), "fs__", []modules.ToolPin{later}); err != nil {
+			t.Error(err)
+		}
+	}}
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Pins: modules.NewPinStore(store)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.NewLocal(handler).AcceptTool(t.Context(), "fs__write", client.AcceptRequest{Digest: later.Digest()})
+	if errcode.CodeOf(err) != errcode.Conflict {
+		t.Errorf("%v, want %s", err, errcode.Conflict)
+	}
+	p, err := pins.ReadPins(t.Context(), modules.OwnerOf("fs"))
+	if err != nil || slices.ContainsFunc(p.Active, func(p modules.ToolPin) bool { return p.Tool == "write" }) {
+		t.Errorf("active: %+v, %v", p.Active, err)
 	}
 }

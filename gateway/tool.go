@@ -81,12 +81,10 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Digest == q.Digest { // otherwise the store reports that the definition has changed
-		request := map[string]any{"name": name, "owner": p.Owner, "digest": p.Digest, "offered": p.Offered}
-		o := runtime.Operation{Kind: approval.ToolAccept, Subject: string(p.Owner) + "/" + name, Request: request, Base: p.Accepted}
-		if err := a.rt.UseOperation(requesterOf(r), o); err != nil {
-			return nil, err
-		}
+	request := map[string]any{"name": name, "owner": p.Owner, "digest": p.Digest, "offered": p.Offered}
+	o := runtime.Operation{Kind: approval.ToolAccept, Subject: string(p.Owner) + "/" + name, Request: request, Base: p.Accepted}
+	if err := a.rt.UseOperation(requesterOf(r), o); err != nil {
+		return nil, err
 	}
 	p, err = a.pins.AcceptTool(r.Context(), p.Owner, name, q.Digest)
 	if err != nil {
@@ -102,7 +100,8 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 }
 
 // choosePending returns the pending definition that a request accepts. Several owners may offer a
-// name: it is the one with the digest.
+// name: it is the one with the digest. Another digest is a conflict, also if the definition with it
+// comes before the store is asked: no one was asked about that one.
 func choosePending(list []modules.PendingTool, name string, q wire.AcceptRequest) (p modules.PendingTool, err error) {
 	if q.Owner != "" {
 		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Owner != q.Owner })
@@ -113,7 +112,7 @@ func choosePending(list []modules.PendingTool, name string, q wire.AcceptRequest
 	same := slices.DeleteFunc(slices.Clone(list), func(p modules.PendingTool) bool { return p.Digest != q.Digest })
 	switch len(same) {
 	case 0:
-		return list[0], nil // the store reports that the digest is another one
+		return p, errcode.New(errcode.Conflict, "accept %s: its definition has changed meanwhile and has the digest %s; review it again", name, list[0].Digest)
 	case 1:
 		return same[0], nil
 	}

@@ -7,29 +7,47 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/rolecall/rolecall/identity"
 )
 
-// CredentialOf returns a text for the configured token with which the sender of a request was
-// authenticated, or with which its session began. The text does not reveal the token. It is "" for
-// the owner of the data directory, the start-up token and tokens of issuers.
+// removedCredential is the text of CredentialOf for a sender whose token is not as it was when the
+// request was admitted. It is never active.
+const removedCredential = "removed"
+
+// CredentialOf returns a text for the configured token with which the sender of an admitted
+// request was authenticated, or with which its session began. The text does not reveal the token. It
+// is "" for senders without one: the owner of the data directory, the holder of the start-up token
+// and users of issuers. If the token was removed or changed since, the text is never active.
 func (t *TokenStore) CredentialOf(r *http.Request) string {
+	sender := SenderOf(r).Holder()
+	if stored, ok := t.tokenOf(r); ok && stored.holder() == sender {
+		return stored.credential()
+	}
+	if sender == operator || t.isIssuerUser(sender.User) {
+		return ""
+	}
+	return removedCredential
+}
+
+// tokenOf returns the configured token of a request, or of its session.
+func (t *TokenStore) tokenOf(r *http.Request) (storedToken, bool) {
 	token, present, err := parseBearer(r.Header)
 	if err != nil || IsLocalOwner(r) && !present {
-		return ""
+		return storedToken{}, false
 	}
 	digest := sha256.Sum256([]byte(token))
 	if !present {
-		_, one, ok := t.session(r, false)
-		if !ok || one.issuer != "" {
-			return ""
-		}
+		_, one, _ := t.session(r, false) // the zero digest is that of no token
 		digest = one.digest
 	}
-	stored, ok := t.lookup(digest)
-	if !ok {
-		return ""
-	}
-	return stored.credential()
+	return t.lookup(digest)
+}
+
+// isIssuerUser reports whether a user has a name of those that one of the issuers gives.
+func (t *TokenStore) isIssuerUser(user identity.UserName) bool {
+	return slices.ContainsFunc(t.ListIssuers(), func(i Issuer) bool { return strings.HasPrefix(string(user), i.Name+":") })
 }
 
 // IsActiveCredential reports whether a text of CredentialOf is that of a configured token now,

@@ -1441,6 +1441,25 @@ var mutations = []mutation{
 		"./runtime TestApproval_RemovedTokenBeforeLastVote",
 	},
 	{
+		"a definition is accepted that comes after the check of its approval", "gateway/tool.go",
+		`		return p, errcode.New(errcode.Conflict, "accept %s: its definition has changed meanwhile and has the digest %s; review it again", name, list[0].Digest)
+`, `		return list[0], nil
+`,
+		"./gateway TestOversight_AcceptOfDefinitionToCome",
+	},
+	{
+		"a token that is removed during a request cannot be revoked", "gateway/auth/credential.go",
+		`return removedCredential
+`, `return ""
+`,
+		"./gateway/auth TestCredential_OfTokens",
+	},
+	{
+		"a vote is bound to the token that replaced that of its sender", "gateway/auth/credential.go",
+		`; ok && stored.holder() == sender {`, `; ok {`,
+		"./gateway/auth TestCredential_OfTokens",
+	},
+	{
 		"an approval outlives the tokens of its approvers", "runtime/approval.go",
 		`if a.Status == ApprovalGranted && !rt.isApproved(a) {`, `if false {`,
 		"./runtime TestApproval_RemovedTokenBeforeUse",
