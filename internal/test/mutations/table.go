@@ -1464,4 +1464,14 @@ var mutations = []mutation{
 		`for _, id := range r.Groups { // the tools`, `for _, id := range r.Groups[:0] { // the tools`,
 		"./org TestApproval_GroupThatComesLater",
 	},
+	{
+		"a caller lists the artifacts of another caller", "runtime/artifact_list.go",
+		`|| !a.sameOwner(owner) `, ``,
+		"./runtime TestListArtifacts_RecordDecides",
+	},
+	{
+		"agents list artifacts", "builtin/artifact.go",
+		`case c.By.Kind != identity.Caller:`, `case false:`,
+		"./builtin TestGetArtifact_ListIsForCallers",
+	},
 }
