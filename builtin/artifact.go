@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -167,18 +168,43 @@ const getArtifactInput = `{
 			"description": "How many bytes to get.",
 			"minimum": 1,
 			"maximum": 1000000
+		},
+		"list": {
+			"type": "object",
+			"x-hidden": true,
+			"description": "Instead of ref: list the artifacts of an external caller, newest first.",
+			"properties": {"after": {"type": "string", "description": "The field next of the page before.", "maxLength": 200}},
+			"additionalProperties": false
 		}
 	},
-	"required": ["ref"],
+	"x-required": ["ref"],
 	"additionalProperties": false
 }`
 
 // getArtifact holds the arguments of get_artifact. If Offset or Length is set,
-// a part of the content is requested.
+// a part of the content is requested. List stands alone.
 type getArtifact struct {
-	Ref    string `json:"ref"`
-	Offset *int64 `json:"offset,omitempty"`
-	Length *int64 `json:"length,omitempty"`
+	Ref    string         `json:"ref,omitempty"`
+	Offset *int64         `json:"offset,omitempty"`
+	Length *int64         `json:"length,omitempty"`
+	List   *listArtifacts `json:"list,omitempty"`
+}
+
+// listArtifacts asks for a page of the caller's artifacts.
+type listArtifacts struct {
+	After string `json:"after,omitempty"` // Next of the page before; "" for the first page
+}
+
+// list handles get_artifact with list.
+func (h artifacts) list(ctx context.Context, in getArtifact) (any, error) {
+	c := currentCall(ctx)
+	switch {
+	case in.Ref != "" || in.Offset != nil || in.Length != nil:
+		return nil, errcode.New(errcode.InvalidArguments, "get_artifact: set exactly one of ref and list").With("field", "list")
+	case c.By.Kind != identity.Caller:
+		return nil, errcode.New(errcode.InvalidArguments, "get_artifact: list is for external callers; copy a reference from put_artifact or a message").With("field", "list")
+	}
+	return h.store.ListArtifacts(ctx, c, in.List.After)
 }
 
 // storedArtifact is the result of get_artifact. contentRange is nil when
@@ -196,11 +222,17 @@ type storedArtifact struct {
 // get handles get_artifact. The result is nil, JSON null, for an artifact that
 // the caller's task does not have.
 func (h artifacts) get(ctx context.Context, in getArtifact) (any, error) {
+	if in.List == nil && in.Ref == "" {
+		return nil, errcode.New(errcode.InvalidArguments, "get_artifact: ref is missing").With("field", "ref")
+	}
 	release, err := h.files.reads.Acquire(ctx, shareKey(currentCall(ctx)))
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	if in.List != nil {
+		return h.list(ctx, in)
+	}
 	a, err := h.store.GetArtifact(ctx, currentCall(ctx), in.Ref)
 	switch {
 	case err != nil:

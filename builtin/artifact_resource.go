@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// artifactCatalog reads artifacts as resources, with get_artifact. The reference of an
+// artifactCatalog reads and lists artifacts as resources, with get_artifact. The reference of an
 // artifact is its URI.
 type artifactCatalog struct{}
 
@@ -21,7 +23,7 @@ func (artifactCatalog) Source() string { return "artifact" }
 
 // Answers implements tool.Catalog.
 func (artifactCatalog) Answers(k tool.CatalogKind) bool {
-	return k == tool.ReadResource || k == tool.ListTemplates
+	return k == tool.ReadResource || k == tool.ListTemplates || k == tool.ListResources
 }
 
 // Arguments implements tool.Catalog.
@@ -29,6 +31,8 @@ func (artifactCatalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) 
 	switch r.Kind {
 	case tool.ListTemplates:
 		return nil, true
+	case tool.ListResources:
+		return marshalArgs(getArtifact{List: &listArtifacts{After: r.Cursor}}), true
 	case tool.ReadResource:
 		id, ok := strings.CutPrefix(r.URI, artifactPrefix)
 		if !ok || id == "" || len(id) > maxArtifactID || slices.ContainsFunc([]byte(id), notInID) {
@@ -54,6 +58,9 @@ func (artifactCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.C
 			URITemplate: artifactPrefix + "{id}", Name: "artifact", Description: "An artifact, by the reference that put_artifact returns.",
 		}}}, nil
 	}
+	if r.Kind == tool.ListResources {
+		return listedArtifacts(result)
+	}
 	var a *struct {
 		Content, Encoding string
 		Size              int64
@@ -73,4 +80,21 @@ func (artifactCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.C
 		c.MIMEType = "application/json"
 	}
 	return tool.CatalogAnswer{Contents: []tool.Content{c}}, err
+}
+
+// listedArtifacts returns a page of get_artifact as resources. The texts are those of whoever
+// stored the artifact, so they are made plain.
+func listedArtifacts(result tool.Result) (tool.CatalogAnswer, error) {
+	var page ArtifactPage
+	if err := json.Unmarshal(result.Structured, &page); err != nil {
+		return tool.CatalogAnswer{}, errcode.Wrap(errcode.Internal, err, "read the list of get_artifact")
+	}
+	answer := tool.CatalogAnswer{Next: page.Next}
+	for _, a := range page.Artifacts {
+		answer.Resources = append(answer.Resources, tool.Resource{
+			URI: a.Ref, Name: textutil.OneLine(textutil.RemoveInvisible(a.Type), maxShownName), MIMEType: a.MediaType, Size: int64(a.Size),
+			Description: "stored at " + a.CreatedAt.UTC().Format(time.RFC3339),
+		})
+	}
+	return answer, nil
 }

@@ -37,6 +37,10 @@ func (s memoryArtifacts) GetArtifact(_ context.Context, _ tool.Call, ref string)
 	return nil, nil
 }
 
+func (s memoryArtifacts) ListArtifacts(context.Context, tool.Call, string) (ArtifactPage, error) {
+	return ArtifactPage{}, nil
+}
+
 func artifactFixture(t testing.TB) fixture {
 	tools, err := artifactTools(memoryArtifacts{}, stubWorkspaces{dir: t.TempDir()}, allTools)
 	return newFixture(t, tools, err)
@@ -136,6 +140,20 @@ func (l readOnlyArtifacts) GetArtifact(_ context.Context, _ tool.Call, ref strin
 		return &a, nil
 	}
 	return nil, nil
+}
+
+func (readOnlyArtifacts) ListArtifacts(context.Context, tool.Call, string) (ArtifactPage, error) {
+	return ArtifactPage{}, nil
+}
+
+// An agent lists no artifacts, and a list stands alone.
+func TestGetArtifact_ListIsForCallers(t *testing.T) {
+	k := artifactFixture(t)
+	for _, args := range []string{`{}`, `{"list":{}}`, `{"ref":"artifact:x","list":{}}`, `{"list":{},"offset":0}`, `{"list":{"before":"x"}}`, `{"list":null}`} {
+		if got := k.callCode(t, "get_artifact", rawJSON(args)); got != errcode.InvalidArguments {
+			t.Errorf("%s: code %q, want invalid_arguments", args, got)
+		}
+	}
 }
 
 func TestGetArtifact_ReturnsPart(t *testing.T) {

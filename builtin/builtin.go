@@ -15,6 +15,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
@@ -44,6 +45,25 @@ type ArtifactStore interface {
 	// GetArtifact returns an artifact, or nil if neither the caller nor its task
 	// has one with this reference.
 	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error)
+	// ListArtifacts returns a page of the artifacts of an external caller, newest
+	// first. after is the Next of the page before, or "". The page is empty for
+	// other principals.
+	ListArtifacts(ctx context.Context, c tool.Call, after string) (ArtifactPage, error)
+}
+
+// ArtifactPage is a part of a list of artifacts.
+type ArtifactPage struct {
+	Artifacts []ListedArtifact `json:"artifacts"`
+	Next      string           `json:"next,omitempty"` // "" after the last page
+}
+
+// ListedArtifact describes an artifact without its content.
+type ListedArtifact struct {
+	Ref       string    `json:"artifactRef"`
+	Type      string    `json:"type"`
+	MediaType string    `json:"mediaType"` // guessed from the content
+	Size      int       `json:"size"`      // of the content in bytes; text counts as JSON
+	CreatedAt time.Time `json:"createdAt"`
 }
 
 // Artifact is typed content with metadata. The content is either Value, any JSON,

@@ -75,6 +75,10 @@ func (w *networkFixture) GetArtifact(context.Context, tool.Call, string) (*Artif
 	return nil, nil
 }
 
+func (w *networkFixture) ListArtifacts(context.Context, tool.Call, string) (ArtifactPage, error) {
+	return ArtifactPage{}, nil
+}
+
 // httpAnswer is the result of http_request, successful or not.
 type httpAnswer struct {
 	Status     int

@@ -140,9 +140,11 @@ func (s *ArtifactStore) newRecords(id string, owner Artifact, a builtin.Artifact
 	if err != nil {
 		return record, nil, fmt.Errorf("put artifact: %w", err)
 	}
-	return record, []journal.Record{
-		{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
-	}, nil
+	put := []journal.Record{{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value}}
+	if record.Owner != "" {
+		put = append(put, listRecord(record))
+	}
+	return record, put, nil
 }
 
 // check checks the size limits of an artifact.

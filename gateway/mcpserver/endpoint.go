@@ -229,7 +229,7 @@ func (s *Server) cachedListing(e *endpoint, offered []tool.Definition) *listing 
 	}
 	l := s.newListing(e.toolset, offered, tasks)
 	e.listing.Store(l)
-	if before != nil && !bytes.Equal(before.sessionJSON, l.sessionJSON) {
+	if before != nil && !bytes.Equal(before.statelessJSON, l.statelessJSON) {
 		e.notifyListChanged()
 	}
 	return l

@@ -220,6 +220,10 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 		writeMethodNotFound(w, q, http.StatusNotFound)
 		return
 	}
+	if how := s.checkParamHeaders(sc, r.Header, q); how != "" {
+		writeError(w, http.StatusBadRequest, q.id, sdk.CodeHeaderMismatch, how)
+		return
+	}
 	if q.simple && q.id != "" && headersMatchBody(r, q) {
 		s.answerSimple(w, r, sc, q, noSessions)
 		return

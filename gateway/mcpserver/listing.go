@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -61,7 +60,8 @@ func (l *listing) builtFrom(offered []tool.Definition, tasks taskRight) bool {
 // has checked that the protocol allows them.
 func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition, tasks taskRight) *listing {
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
-	l, tools := &listing{source: offered, tasks: tasks, offersAsk: tasks.given && toolset == ""}, []*sdk.Tool{}
+	l := &listing{source: offered, tasks: tasks, offersAsk: tasks.given && toolset == ""}
+	tools, marked := []*sdk.Tool{}, []*sdk.Tool{}
 	for _, d := range offered {
 		within := toolset == "" || snapshot.InGroups(d.Name, toolset)
 		if group, _ := snapshot.GroupOf(d.Name); group == toolgroups.OrgManagement && within {
@@ -80,19 +80,19 @@ func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definitio
 	slices.SortFunc(l.definitions, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range l.definitions {
 		if !takesSecureArgs(d) {
-			tools = append(tools, describeTool(d))
+			tools, marked = append(tools, describeTool(d)), append(marked, withMarks(describeTool(d), d))
 		}
 	}
-	l.sessionJSON, l.statelessJSON = s.encodeList(tools)
+	l.sessionJSON, l.statelessJSON = s.encodeList(tools, marked)
 	return l
 }
 
 // encodeList returns the encoded result of tools/list for versions with
 // sessions and without.
-func (s *Server) encodeList(tools []*sdk.Tool) (sessionJSON, statelessJSON []byte) {
+func (s *Server) encodeList(tools, stateless []*sdk.Tool) (sessionJSON, statelessJSON []byte) {
 	result := &sdk.ListToolsResult{Tools: tools, Cacheable: private}
 	sessionJSON = marshal(result)
-	result.ResultType = "complete"
+	result.Tools, result.ResultType = stateless, "complete"
 	result.Meta = sdk.Meta{sdk.MetaKeyServerInfo: s.info}
 	return sessionJSON, marshal(result)
 }
@@ -101,12 +101,8 @@ func (s *Server) encodeList(tools []*sdk.Tool) (sessionJSON, statelessJSON []byt
 // unknown effect is marked as destructive.
 func describeTool(d tool.Definition) *sdk.Tool {
 	mutates := d.Effect == tool.Mutating || !d.Effect.IsValid()
-	schema := d.ModelSchema()
-	if d.Declared != nil {
-		schema = d.Declared.ClientSchema()
-	}
 	described := &sdk.Tool{
-		Name: d.Name, Description: d.Description, InputSchema: withoutHeaderKeyword(schema), Title: d.Listing.Title, Meta: metaOf(d),
+		Name: d.Name, Description: d.Description, InputSchema: withoutMarks(clientSchema(d)), Title: d.Listing.Title, Meta: metaOf(d),
 		Annotations: &sdk.ToolAnnotations{
 			ReadOnlyHint:    d.Effect == tool.ReadOnly,
 			IdempotentHint:  d.Effect == tool.ReadOnly || d.Effect == tool.Idempotent,
@@ -117,6 +113,15 @@ func describeTool(d tool.Definition) *sdk.Tool {
 		described.OutputSchema = d.Listing.Output
 	}
 	_ = json.Unmarshal(d.Listing.Icons, &described.Icons) // without icons, or what are none, it lists none
+	return described
+}
+
+// withMarks returns a description with the marks of arguments that clients repeat in headers, which
+// versions without sessions have.
+func withMarks(described *sdk.Tool, d tool.Definition) *sdk.Tool {
+	if schema := clientSchema(d); len(paramHeadersOf(schema)) > 0 {
+		described.InputSchema = schema
+	}
 	return described
 }
 
@@ -134,49 +139,6 @@ func metaOf(d tool.Definition) sdk.Meta {
 	})
 	maps.Copy(meta, authMeta(d.Auth))
 	return meta
-}
-
-// headerKeyword is a schema keyword that asks clients to repeat an argument in
-// an HTTP header. Schemas of other servers may contain it. It is removed,
-// because this server does not read such headers and proxies may log them.
-const headerKeyword = "x-mcp-header"
-
-// withoutHeaderKeyword returns a schema without headerKeyword.
-func withoutHeaderKeyword(schema json.RawMessage) json.RawMessage {
-	if !bytes.Contains(schema, []byte(`mcp-header`)) {
-		return schema
-	}
-	var doc any
-	d := json.NewDecoder(bytes.NewReader(schema))
-	d.UseNumber()
-	if d.Decode(&doc) != nil { // cannot happen: registration rejects invalid JSON
-		return json.RawMessage(`{"type":"object"}`)
-	}
-	stripHeaderKeyword(doc)
-	return marshal(doc)
-}
-
-// stripHeaderKeyword removes headerKeyword from a schema wherever it is a
-// keyword, that is, not the name of a property.
-func stripHeaderKeyword(doc any) {
-	switch doc := doc.(type) {
-	case []any:
-		for _, v := range doc {
-			stripHeaderKeyword(v)
-		}
-	case map[string]any:
-		delete(doc, headerKeyword)
-		for name, v := range doc {
-			properties, ok := v.(map[string]any)
-			if name != "properties" || !ok {
-				stripHeaderKeyword(v)
-				continue
-			}
-			for _, p := range properties {
-				stripHeaderKeyword(p)
-			}
-		}
-	}
 }
 
 // marshal returns v as JSON. It panics if v cannot be encoded, so it must only

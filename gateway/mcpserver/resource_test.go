@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -143,6 +144,37 @@ func TestResources_ReadsArtifactsOfCaller(t *testing.T) {
 	}
 }
 
+// A caller lists its artifacts, newest first. Another caller, another role of the same user, and a
+// role that may not read them list none of them.
+func TestResources_ListsArtifactsOfCaller(t *testing.T) {
+	f := openResources(t)
+	session := f.connect(t, "ann@writer", "/mcp/artifact", "", nil)
+	var want []string
+	for _, content := range []string{`"Hello."`, `{"a":[1]}`, `"Bye."`} {
+		ref := gjson.Get(callTool(t, session, "put_artifact", obj{"type": "re\u202eport\n", "content": json.RawMessage(content)}), "artifactRef").Str
+		want = slices.Insert(want, 0, ref)
+	}
+	if got := resourceURIs(t, session); !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	list, err := session.ListResources(t.Context(), nil)
+	if err != nil || list.Resources[1].Name != "report" || list.Resources[1].MIMEType != "application/json" || list.Resources[1].Size != 9 {
+		t.Errorf("%+v, %v", list.Resources[1], err)
+	}
+	for _, sender := range []string{"bob@writer", "ann@other", "ann@blind"} {
+		foreign := f.connect(t, sender, "/mcp", "", nil)
+		if got := strings.Join(resourceURIs(t, foreign), " "); strings.Contains(got, "artifact:") {
+			t.Errorf("%s lists %s", sender, got)
+		}
+	}
+	for _, cursor := range []string{"x", "-1 x", "1", "9 /../x"} {
+		at, _ := json.Marshal(obj{"Source": "artifact", "Cursor": cursor})
+		if got, err := session.ListResources(t.Context(), &sdk.ListResourcesParams{Cursor: base64.RawURLEncoding.EncodeToString(at)}); err != nil || len(got.Resources) > 3 {
+			t.Errorf("cursor %q: %+v, %v", cursor, got, err)
+		}
+	}
+}
+
 // climbing are URIs that lead out of the workspace, or that only resemble a resource.
 var climbing = []string{
 	"workspace:///..", "workspace:///../x", "workspace:///a/../../x", "workspace:///%2e%2e/x", "workspace:///%2E%2E%2Fx", "workspace:///..%2f..%2fetc%2fpasswd",
@@ -194,7 +226,7 @@ func TestResources_HidesWhatIsNotTheCallers(t *testing.T) {
 func TestResources_RecordsEachRead(t *testing.T) {
 	f := openResources(t)
 	for sender, want := range map[string]string{
-		"ann@writer": `read_file allowed {"path":"plan.md","length":1000000}; resources/read denied {"uri":"workspace:///../x"}; list_files allowed {"recursive":true}`,
+		"ann@writer": `read_file allowed {"path":"plan.md","length":1000000}; resources/read denied {"uri":"workspace:///../x"}; get_artifact allowed {"list":{}}; list_files allowed {"recursive":true}`,
 		"ann@blind":  `resources/read denied {"uri":"workspace:///plan.md"}; resources/read denied {"uri":"workspace:///../x"}`,
 	} {
 		if err := f.rt.Flush(); err != nil {

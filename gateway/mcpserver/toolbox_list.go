@@ -50,7 +50,7 @@ func (s *Server) toolboxLists(l *listing) (sessionJSON, statelessJSON []byte) {
 			}
 			all = append(all, described)
 		}
-		emptySession, emptyStateless := s.encodeList([]*sdk.Tool{})
+		emptySession, emptyStateless := s.encodeList([]*sdk.Tool{}, []*sdk.Tool{})
 		l.toolboxSessionJSON, l.toolboxStatelessJSON = withTools(emptySession, withoutSecure), withTools(emptyStateless, all)
 	})
 	return l.toolboxSessionJSON, l.toolboxStatelessJSON

@@ -1483,4 +1483,24 @@ var mutations = []mutation{
 		`for _, id := range r.Groups { // the tools`, `for _, id := range r.Groups[:0] { // the tools`,
 		"./org TestApproval_GroupThatComesLater",
 	},
+	{
+		"a caller lists the artifacts of another caller", "runtime/artifact_list.go",
+		`|| !a.sameOwner(owner) || listKey(a) != key `, ``,
+		"./runtime TestListArtifacts_RecordDecides",
+	},
+	{
+		"agents list artifacts", "builtin/artifact.go",
+		`case c.By.Kind != identity.Caller:`, `case false:`,
+		"./builtin TestGetArtifact_ListIsForCallers",
+	},
+	{
+		"headers of arguments are not compared", "gateway/mcpserver/param_header.go",
+		`!hasHeaderForm(argument) || !isHeaderForm(text, argument)`, `!hasHeaderForm(argument)`,
+		"./gateway/mcpserver TestParamHeaders_Compared",
+	},
+	{
+		"a header tells that a tool exists", "gateway/mcpserver/param_header.go",
+		` || !s.offers(sc, q.name) {`, ` {`,
+		"./gateway/mcpserver TestParamHeaders_ForeignToolStaysUnknown",
+	},
 }
