@@ -109,7 +109,7 @@ func newNarrowing(s *Snapshot, b BoundSet, n Needs) *narrowing {
 		x.candidates = append(x.candidates, x.candidate(g))
 	}
 	for _, g := range open {
-		if !g.onlyReads && s.differs(g) {
+		if !g.onlyReads && (s.differs(g) || slices.Contains(n.Groups, g.ID.ReadPart())) {
 			x.candidates = append(x.candidates, x.candidate(g.readPart()))
 		}
 	}
@@ -157,8 +157,14 @@ func (x *narrowing) addAway(needed []GroupID) {
 		_, registered := x.snapshot.group(id)
 		known := x.snapshot.KnownOwner(id)
 		bindable := x.set.Set.all || known == "" || known == x.set.Owners[id]
-		if !registered && bindable && slices.Contains(needed, id) {
-			x.candidates = append(x.candidates, candidate{id: id})
+		if registered || !bindable {
+			continue
+		}
+		for _, part := range []GroupID{id, id.ReadPart()} { // the read part alone may be needed
+			away := candidate{id: part}
+			if slices.Contains(needed, part) && !slices.ContainsFunc(x.candidates, func(c candidate) bool { return c.id == part }) {
+				x.candidates = append(x.candidates, away)
+			}
 		}
 	}
 }

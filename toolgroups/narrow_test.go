@@ -76,7 +76,7 @@ func (c *narrowCase) choose(r *rand.Rand) {
 	set := toolgroups.AllGroups()
 	if r.IntN(5) > 0 {
 		var ids []toolgroups.GroupID
-		for _, id := range append(s.GroupIDs(), "magpie/tvl") {
+		for _, id := range append(s.GroupIDs(), "magpie/tvl", "nothing") {
 			if r.IntN(3) == 0 {
 				continue
 			}
@@ -103,6 +103,9 @@ func (c *narrowCase) choose(r *rand.Rand) {
 	for _, id := range append(s.GroupIDs(), "magpie/tvl", "nothing") {
 		if r.IntN(12) == 0 {
 			c.needs.Groups = append(c.needs.Groups, id)
+		}
+		if r.IntN(12) == 0 {
+			c.needs.Groups = append(c.needs.Groups, id.ReadPart())
 		}
 	}
 }
@@ -197,20 +200,23 @@ func (c *narrowCase) smallest() (tools, groups int) {
 	s := c.CurrentSnapshot()
 	var ids []toolgroups.GroupID
 	for _, id := range append(s.GroupIDs(), "magpie/tvl") {
-		named := id != "magpie/tvl" || !c.held.Set.IsAll() || slices.Contains(c.needs.Groups, id)
+		named := id != "magpie/tvl" || !c.held.Set.IsAll() || slices.Contains(c.needs.Groups, id) || slices.Contains(c.needs.Groups, id.ReadPart())
 		if named && s.CoversGroup(c.held, id) {
 			ids = append(ids, id)
 		}
 		part, whole := c.toolCount(toolgroups.SetOf(id.ReadPart())), c.toolCount(toolgroups.SetOf(id))
-		if named && s.CoversGroup(c.held, id.ReadPart()) && part > 0 && (part < whole || !s.CoversGroup(c.held, id)) {
+		differs := part > 0 && part < whole || slices.Contains(c.needs.Groups, id.ReadPart())
+		if named && s.CoversGroup(c.held, id.ReadPart()) && (differs || part > 0 && !s.CoversGroup(c.held, id)) {
 			ids = append(ids, id.ReadPart())
 		}
 	}
-	if len(ids) > 11 {
-		return -1, 0
+	for _, id := range []toolgroups.GroupID{"nothing", "nothing:read"} {
+		if slices.Contains(c.needs.Groups, id) && len(s.MissingFrom(c.held, toolgroups.SetOf(id))) == 0 {
+			ids = append(ids, id)
+		}
 	}
-	if c.held.Set.IsAll() && slices.Contains(c.needs.Groups, "nothing") {
-		ids = append(ids, "nothing")
+	if len(ids) > 10 {
+		return -1, 0
 	}
 	tools, groups = c.toolCount(c.held.Set)+1, 0
 	for choice := range 1 << len(ids) {
@@ -344,6 +350,8 @@ func TestNarrowSet_Cases(t *testing.T) {
 		{"all groups are needed", s.BindSet(toolgroups.AllGroups()), "", groupIDs{"*"}, "*"},
 		{"groups that are needed and not registered, of all groups", s.BindSet(toolgroups.AllGroups()), "read wipe", groupIDs{"away", "nothing"}, "disk,away,nothing"},
 		{"all groups are needed and not held", bind(m, "disk"), "read", groupIDs{"*"}, "disk"},
+		{"the read part of an away group", stale, "", groupIDs{"gone:read", "taken:read"}, "gone:read"},
+		{"an away group in place of its read part", stale, "", groupIDs{"gone:read", "gone"}, "gone"},
 		{"away groups that are needed, none of another owner", stale, "read", groupIDs{"away", "gone", "reading", "taken"}, "disk,away,gone"},
 	} {
 		needs := toolgroups.Needs{Groups: tt.groups}

@@ -100,6 +100,11 @@ var mutations = []mutation{
 		"./property_test TestClosure",
 	},
 	{
+		"a lint drops the read part of a group that is away", "toolgroups/narrow.go",
+		`[]GroupID{id, id.ReadPart()} { // the read part alone may be needed`, `[]GroupID{id} {`,
+		"./toolgroups TestNarrowSet_Cases",
+	},
+	{
 		"the read part of a group has whole children", "toolgroups/hierarchy.go",
 		`		if g.onlyReads {
 			child`, `		if g.onlyReads && len(child.refs) > 0 {
