@@ -218,7 +218,8 @@ func (a *api) agentRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/agents", id: "listAgents", summary: "List agents, oldest first, including terminated ones",
-			params: paged(taskQuery, statusQuery(agentStatuses)), scopes: operators, answer: wire.Page[wire.Agent]{}, serve: jsonEndpoint(a.listAgents),
+			params: paged(taskQuery, parentQuery, statusQuery(agentStatuses)), scopes: operators, answer: wire.Page[wire.Agent]{},
+			errors: unknown, serve: jsonEndpoint(a.listAgents),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}", id: "findAgent", summary: "Show one agent with its brief and the tools that it may call",
 			scopes: operators, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
@@ -271,6 +272,14 @@ func (a *api) toolRoutes() []route {
 		}, {
 			method: "GET", path: "/api/v1/quarantine", id: "listQuarantine", summary: "List the tool definitions that wait for acceptance, sorted by name",
 			params: paged(), scopes: operators, answer: wire.Page[wire.QuarantinedTool]{}, serve: jsonEndpoint(a.listQuarantine),
+		}, {
+			method: "GET", path: "/api/v1/matrix", id: "showMatrix", summary: "List which roles may call which tools",
+			params: paged(
+				parameter{name: "group", about: "only the tools of this group"},
+				parameter{name: "fromTool", about: "only tools from this name on: the nextTool of the answer before"},
+				parameter{name: "state", about: "the workflow state to check in"},
+			),
+			scopes: callers, answer: wire.Matrix{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showMatrix),
 		}, {
 			method: "POST", path: "/api/v1/can", id: "checkAccess", summary: "Ask whether the gate would allow a call",
 			scopes: callers, body: wire.Question{}, answer: answers,

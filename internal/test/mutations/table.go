@@ -1464,4 +1464,29 @@ var mutations = []mutation{
 		`for _, id := range r.Groups { // the tools`, `for _, id := range r.Groups[:0] { // the tools`,
 		"./org TestApproval_GroupThatComesLater",
 	},
+	{
+		"matrix: a caller is shown all roles", "gateway/matrix.go",
+		`return []org.Role{v.role}`, `return a.org().ListRoles()`,
+		"./gateway TestMatrix_CallerSeesItsOwnRole",
+	},
+	{
+		"matrix: a role is checked without the state", "gateway/matrix.go",
+		`query := a.roleQuery(role.ID, state, nil)`, `query := a.roleQuery(role.ID, "", nil)`,
+		"./gateway TestMatrix_AgreesWithCan",
+	},
+	{
+		"matrix: an answer has any number of tools", "gateway/matrix.go",
+		`if len(list) > maxMatrixTools {`, `if len(list) > 2*maxMatrixTools {`,
+		"./gateway TestMatrix_HasPagesOfRolesAndTools",
+	},
+	{
+		"matrix: an answer has any number of pairs", "gateway/matrix.go",
+		`return min(limit, max(1, maxMatrixCells/max(1, tools)))`, `return limit`,
+		"./gateway TestMatrixRows_BoundsPairs",
+	},
+	{
+		"agents: a list by parent has the agents of the whole task", "gateway/agent.go",
+		`return agent.Parent != parent.ID || status`, `return status`,
+		"./gateway TestListAgents_ByParent",
+	},
 }
