@@ -120,6 +120,9 @@ func (a *api) taskRoutes() []route {
 			params: []parameter{followQuery, {name: "deltas", kind: "boolean", about: "with follow: adds the text that models are generating"}, afterQuery, lastEventID},
 			scopes: callers, media: eventStreams, errors: unknown, serve: a.taskEvents,
 		}, {
+			method: "GET", path: "/api/v1/tasks/{id}/spans", id: "listSpans", summary: "List what took time in a task: answers of models, calls and waits for approval, oldest first",
+			params: paged(), scopes: callers, answer: wire.Page[wire.Span]{}, errors: unknown, serve: a.listEndpoint(a.listSpans),
+		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/retry", id: "retryTask", summary: "Let a paused, failed or cancelled task go on",
 			scopes: callers, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
 			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: a.countedEndpoint(a.retryTask),

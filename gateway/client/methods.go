@@ -195,6 +195,11 @@ func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
+// TaskSpans lists what took time in a task: answers of models, calls and waits for approval, oldest first.
+func (c *Client) TaskSpans(ctx context.Context, id identity.TaskID) iter.Seq2[Span, error] {
+	return listAll[Span](ctx, c, apiPath("tasks", string(id), "spans"), nil)
+}
+
 // MatrixQuery selects a part of a Matrix. The zero value selects the first roles and tools.
 type MatrixQuery struct {
 	Group    string // only the tools of this group; "" for all

@@ -1489,4 +1489,24 @@ var mutations = []mutation{
 		`return agent.Parent != parent.ID || status`, `return status`,
 		"./gateway TestListAgents_ByParent",
 	},
+	{
+		"spans: a page does not know what was before it", "gateway/span_list.go",
+		`if after > task.FirstSeq {`, `if after > task.FirstSeq && false {`,
+		"./gateway TestSpans_OfTask",
+	},
+	{
+		"spans: a caller reads events unmasked", "gateway/span_list.go",
+		`f.add(v.mask(e))`, `f.add(e)`,
+		"./gateway TestSpans_OfCaller",
+	},
+	{
+		"spans: a denied call goes on", "gateway/span.go",
+		`if b.Decision == journal.Allowed {`, `if b.Decision != "" {`,
+		"./gateway TestSpanFold_Spans",
+	},
+	{
+		"spans: a message wakes an agent that works", "gateway/span.go",
+		`!known || at.Before(asked)`, `true || !known || at.Before(asked)`,
+		"./gateway TestSpanFold_Spans",
+	},
 }
