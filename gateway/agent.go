@@ -28,11 +28,44 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ref := r.URL.Query().Get("parent"); ref != "" {
+		return a.listChildren(r, ref, status)
+	}
 	list, err := a.selectAgents(r.Context(), identity.TaskID(r.URL.Query().Get("task")), status)
 	if err != nil {
 		return nil, err
 	}
 	return paginate(r, list, agentKey, a.agentOf)
+}
+
+// listChildren lists the agents that an agent has spawned. Each has the count of those that it has
+// spawned.
+func (a *api) listChildren(r *http.Request, ref string, status org.AgentStatus) (any, error) {
+	parent, err := a.findAgent(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	if task := r.URL.Query().Get("task"); task != "" && task != string(parent.Task) {
+		return wire.Page[wire.Agent]{Items: []wire.Agent{}}, nil
+	}
+	task, _ := a.org().TaskByID(parent.Task)
+	task.ID = parent.Task
+	byTask, err := a.rt.AgentsOfTasks(r.Context(), []org.Task{task})
+	if err != nil {
+		return nil, err
+	}
+	counts := map[identity.AgentID]int{}
+	for _, agent := range byTask[parent.Task] {
+		counts[agent.Parent]++
+	}
+	list := slices.DeleteFunc(byTask[parent.Task], func(agent org.Agent) bool {
+		return agent.Parent != parent.ID || status != "" && a.rt.AgentStatus(agent) != status
+	})
+	return paginate(r, list, agentKey, func(agent org.Agent) wire.Agent {
+		out := a.agentOf(agent)
+		out.Children = counts[agent.ID]
+		return out
+	})
 }
 
 // selectAgents returns the agents of a task with a status, sorted by creation

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
@@ -219,5 +220,58 @@ func TestJournal_ContainsAgentsEvents(t *testing.T) {
 		if !strings.Contains(strings.Join(types, " "), want) {
 			t.Errorf("no %s in %v", want, types)
 		}
+	}
+}
+
+// chainModel makes root spawn a lead, which spawns two helpers.
+func chainModel(r model.Request) model.Answer {
+	brief := map[string]any{"objective": "o", "constraints": []string{}, "inputs": "i", "outputs": "o", "completion_criteria": "c"}
+	below, groups, spawns := "lead", []string{"org_management"}, 1
+	if r.Self.Role == "lead" {
+		below, groups, spawns = "helper", []string{}, 2
+	}
+	step := gatewaytest.CountAnswers(r)
+	switch {
+	case r.Self.Role == "helper":
+		return gatewaytest.EndAnswer("helped")
+	case step == 0:
+		return gatewaytest.ToolCallAnswer("create_role", map[string]any{"name": below, "rolePrompt": "p", "toolGroups": groups})
+	case step <= spawns:
+		return gatewaytest.ToolCallAnswer("spawn_agent_with_task", map[string]any{"roleId": below, "taskBrief": brief, "initialMessage": "go"})
+	}
+	for _, item := range r.Items {
+		if m := item.Message; m != nil && item.Message.FromName != "" && strings.HasPrefix(m.FromName, below) {
+			return gatewaytest.EndAnswer("done")
+		}
+	}
+	return model.Answer{Finish: model.FinishWait}
+}
+
+// A list by parent has the children of one agent, terminated ones included, with the counts of
+// their own.
+func TestListAgents_ByParent(t *testing.T) {
+	f := newFixture(t, chainModel)
+	task := f.RunTask(t, "go")
+	c, top := f.LocalClient(), string(task.Top)
+	lead := gatewaytest.CollectAll(t, c.ListChildren(t.Context(), top))
+	if len(lead) != 1 || lead[0].Name != "lead-1" || lead[0].Children != 2 {
+		t.Fatalf("children of root: %+v", lead)
+	}
+	below := string(lead[0].ID)
+	helpers := gatewaytest.CollectAll(t, c.ListChildren(t.Context(), below))
+	if len(helpers) != 2 || helpers[0].Name != "helper-1" || helpers[0].Children != 0 || helpers[1].Name != "helper-2" {
+		t.Fatalf("children of lead: %+v", helpers)
+	}
+	if _, err := c.TerminateAgent(t.Context(), string(helpers[0].ID), "enough"); err != nil {
+		t.Fatal(err)
+	}
+	other := string(f.RunTask(t, "again").ID)
+	for query, want := range map[string]int{top: 1, below: 2, below + "&status=terminated": 1, below + "&limit=1": 1, top + "&task=" + other: 0, string(helpers[0].ID): 0} {
+		if got := gatewaytest.GetJSON[wire.Page[wire.Agent]](t, f, "GET /api/v1/agents?parent="+query, "").Items; len(got) != want {
+			t.Errorf("%s: %+v", query, got)
+		}
+	}
+	if status, body := f.SendText(t, "GET /api/v1/agents?parent=nobody", ""); status != http.StatusNotFound {
+		t.Errorf("an unknown parent: %d %s", status, body)
 	}
 }

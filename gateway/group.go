@@ -27,13 +27,9 @@ func (a *api) showGroup(r *http.Request) (any, error) {
 // listTools lists the visible tools, or those of one group.
 func (a *api) listTools(r *http.Request) (any, error) {
 	v := a.visibilityFor(r)
-	list := v.tools()
-	if id := r.URL.Query().Get("group"); id != "" {
-		group, ok := v.group(toolgroups.GroupID(id))
-		if !ok {
-			return nil, v.groupNotFound(id)
-		}
-		list = v.toolsOf(group)
+	list, err := v.toolsIn(r.URL.Query().Get("group"))
+	if err != nil {
+		return nil, err
 	}
 	byName := func(h *toolgroups.ToolHandle) string { return h.Definition.Name }
 	return paginate(r, list, byName, v.show)

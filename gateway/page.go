@@ -54,6 +54,11 @@ func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func
 	if err != nil {
 		return wire.Page[U]{}, err
 	}
+	return pageOf(p, list, key, show), nil
+}
+
+// pageOf returns a page of a list, as paginate does.
+func pageOf[T, U any](p paging, list []T, key func(T) string, show func(T) U) wire.Page[U] {
 	list = list[sort.Search(len(list), func(i int) bool { return key(list[i]) > p.after }):]
 	page := wire.Page[U]{Items: []U{}}
 	if len(list) > p.limit {
@@ -63,7 +68,7 @@ func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func
 	for _, v := range list {
 		page.Items = append(page.Items, show(v))
 	}
-	return page, nil
+	return page
 }
 
 // creationKey is the sort key of items that are sorted by creation time: a text

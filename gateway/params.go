@@ -19,6 +19,7 @@ var (
 	afterQuery  = parameter{name: "after", kind: "integer", about: "only events with higher numbers"}
 	sinceQuery  = parameter{name: "since", about: "a time of RFC 3339, or a duration before now such as 2h"}
 	taskQuery   = parameter{name: "task", about: "id of a task"}
+	parentQuery = parameter{name: "parent", about: "an agent: only those that it has spawned, with the counts of those that they have spawned"}
 
 	idempotencyKey = parameter{name: "Idempotency-Key", header: true, about: "the same key with the same body starts the task once; at most 200 bytes"}
 	ifMatch        = parameter{name: "If-Match", header: true, about: "the ETag of the revision that the change is for; another revision is answered with 412"}

@@ -115,9 +115,11 @@ func checkToolGated(q wire.RoleRequest, use *toolgroups.GroupSet) error {
 
 // listRoles lists the active roles, sorted by name and id.
 func (a *api) listRoles(r *http.Request) (any, error) {
-	key := func(role org.Role) string { return role.Name + "\x00" + string(role.ID) }
-	return paginate(r, a.org().ListRoles(), key, a.roleOf)
+	return paginate(r, a.org().ListRoles(), roleKey, a.roleOf)
 }
+
+// roleKey is the sort key and page cursor of a role.
+func roleKey(role org.Role) string { return role.Name + "\x00" + string(role.ID) }
 
 // showRole answers with one active role and its tools. Its ETag is the revision.
 func (a *api) showRole(r *http.Request) (any, error) {

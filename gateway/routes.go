@@ -120,6 +120,9 @@ func (a *api) taskRoutes() []route {
 			params: []parameter{followQuery, {name: "deltas", kind: "boolean", about: "with follow: adds the text that models are generating"}, afterQuery, lastEventID},
 			scopes: callers, media: eventStreams, errors: unknown, serve: a.taskEvents,
 		}, {
+			method: "GET", path: "/api/v1/tasks/{id}/spans", id: "listSpans", summary: "List what took time in a task: answers of models, calls and waits for approval, oldest first",
+			params: paged(), scopes: callers, answer: wire.Page[wire.Span]{}, errors: unknown, serve: a.listEndpoint(a.listSpans),
+		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/retry", id: "retryTask", summary: "Let a paused, failed or cancelled task go on",
 			scopes: callers, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
 			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: a.countedEndpoint(a.retryTask),
@@ -218,7 +221,8 @@ func (a *api) agentRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/agents", id: "listAgents", summary: "List agents, oldest first, including terminated ones",
-			params: paged(taskQuery, statusQuery(agentStatuses)), scopes: operators, answer: wire.Page[wire.Agent]{}, serve: jsonEndpoint(a.listAgents),
+			params: paged(taskQuery, parentQuery, statusQuery(agentStatuses)), scopes: operators, answer: wire.Page[wire.Agent]{},
+			errors: unknown, serve: jsonEndpoint(a.listAgents),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}", id: "findAgent", summary: "Show one agent with its brief and the tools that it may call",
 			scopes: operators, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
@@ -271,6 +275,14 @@ func (a *api) toolRoutes() []route {
 		}, {
 			method: "GET", path: "/api/v1/quarantine", id: "listQuarantine", summary: "List the tool definitions that wait for acceptance, sorted by name",
 			params: paged(), scopes: operators, answer: wire.Page[wire.QuarantinedTool]{}, serve: jsonEndpoint(a.listQuarantine),
+		}, {
+			method: "GET", path: "/api/v1/matrix", id: "showMatrix", summary: "List which roles may call which tools",
+			params: paged(
+				parameter{name: "group", about: "only the tools of this group"},
+				parameter{name: "fromTool", about: "only tools from this name on: the nextTool of the answer before"},
+				parameter{name: "state", about: "the workflow state to check in"},
+			),
+			scopes: callers, answer: wire.Matrix{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showMatrix),
 		}, {
 			method: "POST", path: "/api/v1/can", id: "checkAccess", summary: "Ask whether the gate would allow a call",
 			scopes: callers, body: wire.Question{}, answer: answers,

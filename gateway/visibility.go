@@ -80,6 +80,18 @@ func (v visibility) toolsOf(group toolgroups.GroupInfo) (list []*toolgroups.Tool
 	return sortTools(list)
 }
 
+// toolsIn returns the visible tools of a visible group, or of all for "", sorted by name.
+func (v visibility) toolsIn(id string) ([]*toolgroups.ToolHandle, error) {
+	if id == "" {
+		return v.tools(), nil
+	}
+	group, ok := v.group(toolgroups.GroupID(id))
+	if !ok {
+		return nil, v.groupNotFound(id)
+	}
+	return v.toolsOf(group), nil
+}
+
 // sortTools sorts tools by name.
 func sortTools(list []*toolgroups.ToolHandle) []*toolgroups.ToolHandle {
 	slices.SortFunc(list, func(x, y *toolgroups.ToolHandle) int { return strings.Compare(x.Definition.Name, y.Definition.Name) })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -84,6 +85,11 @@ func dryRunQuery(run bool) url.Values {
 // ListAgents lists the agents of a task with a status, sorted by creation time. An empty task or status selects all.
 func (c *Client) ListAgents(ctx context.Context, task identity.TaskID, status org.AgentStatus) iter.Seq2[Agent, error] {
 	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {string(status)}})
+}
+
+// ListChildren lists the agents that an agent has spawned, sorted by creation time, with the counts of their own.
+func (c *Client) ListChildren(ctx context.Context, ref string) iter.Seq2[Agent, error] {
+	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"parent": {ref}})
 }
 
 // FindAgent returns one agent.
@@ -187,6 +193,30 @@ func (c *Client) DiffTools(ctx context.Context, q Question) (org.ToolDiff, error
 // ListHolders lists the roles and agents that may call the tool q.Who.
 func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
+}
+
+// TaskSpans lists what took time in a task: answers of models, calls and waits for approval, oldest first.
+func (c *Client) TaskSpans(ctx context.Context, id identity.TaskID) iter.Seq2[Span, error] {
+	return listAll[Span](ctx, c, apiPath("tasks", string(id), "spans"), nil)
+}
+
+// MatrixQuery selects a part of a Matrix. The zero value selects the first roles and tools.
+type MatrixQuery struct {
+	Group    string // only the tools of this group; "" for all
+	State    string // the workflow state to check in
+	Limit    int    // at most so many roles; 0 for the default
+	FromTool string // NextTool of the answer before
+	Cursor   string // Next of the answer before
+}
+
+// FetchMatrix returns which roles may call which tools: one page of roles and tools.
+func (c *Client) FetchMatrix(ctx context.Context, q MatrixQuery) (Matrix, error) {
+	query := url.Values{"group": {q.Group}, "state": {q.State}, "fromTool": {q.FromTool}, "cursor": {q.Cursor}}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return v[0] == "" })
+	return doJSON[Matrix](ctx, c, request{method: http.MethodGet, path: apiPath("matrix"), query: query})
 }
 
 // ListTasks lists the tasks with a status, newest first. It has the first 4 KiB of their texts,

@@ -36,6 +36,8 @@ type (
 	QuarantinedTool = wire.QuarantinedTool // a definition that waits for acceptance
 	Verdict         = wire.Verdict         // the gate's decision with its reason
 	Limit           = wire.Limit           // one limit on a call
+	Span            = wire.Span            // something that took time in a task
+	Matrix          = wire.Matrix          // the roles and the tools that they may call
 	Holders         = wire.Holders         // the roles and agents that may call a tool
 	Task            = wire.Task            // a task
 	AgentAnswer     = wire.AgentAnswer     // the answer to an AgentRequest

@@ -79,6 +79,28 @@ type Holders struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
+// Matrix says which roles may call which tools: a page of roles, sorted by name, root first, and the
+// tools that were compared, sorted by name. NextTool is the first tool that was not compared.
+type Matrix struct {
+	Tools []MatrixTool `json:"tools"`
+	Page[MatrixRow]
+	NextTool string `json:"nextTool,omitempty"`
+	Epoch    uint64 `json:"epoch"`
+}
+
+// MatrixTool is a tool of a Matrix.
+type MatrixTool struct {
+	Name   string             `json:"name"`
+	Group  toolgroups.GroupID `json:"group"`
+	Effect string             `json:"effect"`
+}
+
+// MatrixRow is a role, with the names of those tools of its Matrix that it may call, sorted.
+type MatrixRow struct {
+	RoleHolder
+	Allowed []string `json:"allowed"`
+}
+
 // RoleHolder is a role that may call a tool.
 type RoleHolder struct {
 	ID   identity.RoleID `json:"id"`

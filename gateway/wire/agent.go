@@ -21,7 +21,8 @@ type Agent struct {
 	Status    org.AgentStatus  `json:"status"`
 	State     string           `json:"state"` // workflow state; "undefined" if it has none
 	CreatedAt time.Time        `json:"createdAt"`
-	Reason    string           `json:"reason,omitempty"` // why it was terminated
+	Reason    string           `json:"reason,omitempty"`   // why it was terminated
+	Children  int              `json:"children,omitempty"` // agents that it has spawned, including terminated ones; in a list by parent
 	Calls     CallCounts       `json:"calls,omitzero"`
 	Usage     model.TokenUsage `json:"usage,omitzero"` // of its model
 }

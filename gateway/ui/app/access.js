@@ -8,6 +8,7 @@ import { placeLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
+/** @typedef {{id: string, name: string, allowed: Set<string>}} Row a role and the tools that it may call */
 
 const rolesShown = 200, toolsShown = 60; // in the matrix
 
@@ -44,8 +45,28 @@ async function loadForOperator({ role, tool }, signal) {
   if (role) {
     return { ...data, verdicts: (await send("POST", "api/v1/can", { role })).verdicts };
   }
-  const rows = await Promise.all(data.roles.slice(0, rolesShown).map(async (r) => ({ role: r, verdicts: (await send("POST", "api/v1/can", { role: r.id })).verdicts })));
-  return { ...data, rows };
+  return { ...data, rows: await loadMatrix(signal) };
+}
+
+/**
+ * Reads which tools the first roles may call.
+ * @param {AbortSignal} signal
+ * @returns {Promise<Row[]>}
+ */
+async function loadMatrix(signal) {
+  /** @type {Map<string, Row>} */
+  const rows = new Map();
+  let fromTool;
+  do {
+    const part = await list("api/v1/matrix", { fromTool }, rolesShown, signal);
+    for (const { id, name, allowed } of part.items) {
+      const row = rows.get(id) ?? { id, name, allowed: new Set() };
+      rows.set(id, row);
+      allowed.forEach((/** @type {string} */ tool) => row.allowed.add(tool));
+    }
+    fromTool = part.last.nextTool;
+  } while (fromTool);
+  return [...rows.values()];
 }
 
 /** @param {Record<string, string>} params */
@@ -110,26 +131,22 @@ function matrix(data, place) {
     <div class="matrix-box" tabindex="0" role="region" aria-label="Roles and tools"><table class="matrix">
       <caption class="hidden">Which role may call which tool</caption>
       <thead><tr><th scope="col"><span class="hidden">Role</span></th>${shown.map((/** @type {any} */ t) => html`<th scope="col" title="${t.group}, ${t.effect}"><span>${t.name}</span></th>`)}</tr></thead>
-      <tbody>${data.rows.map((/** @type {any} */ row) => matrixRow(row, shown))}</tbody></table></div>
+      <tbody>${data.rows.map((/** @type {Row} */ row) => matrixRow(row, shown))}</tbody></table></div>
     <p class="quiet">✓ allowed, · denied. Choose a cell for the rule that decides.</p>`;
 }
 
-/** @param {any} row @param {any[]} tools */
-function matrixRow({ role, verdicts: list }, tools) {
-  const allowed = new Set(list.filter((/** @type {any} */ v) => v.allowed).map((/** @type {any} */ v) => v.tool));
-  return html`<tr><th scope="row"><a href=${placeLink("roles", role.id)}>${role.name}</a></th>${tools.map((t) => {
+/** @param {Row} row @param {any[]} tools */
+function matrixRow({ id, name, allowed }, tools) {
+  return html`<tr><th scope="row">${id === "root" ? name : html`<a href=${placeLink("roles", id)}>${name}</a>`}</th>${tools.map((t) => {
     const yes = allowed.has(t.name);
-    return html`<td><button type="button" class=${yes ? "yes" : "no"} aria-label="${role.name} ${yes ? "may" : "may not"} call ${t.name}" @click=${() => setParams({ role: role.name, tool: t.name })}>${yes ? "✓" : "·"}</button></td>`;
+    return html`<td><button type="button" class=${yes ? "yes" : "no"} aria-label="${name} ${yes ? "may" : "may not"} call ${t.name}" @click=${() => setParams({ role: name, tool: t.name })}>${yes ? "✓" : "·"}</button></td>`;
   })}</tr>`;
 }
 
-/** @param {any[]} tools @param {any[]} rows */
+/** @param {any[]} tools @param {Row[]} rows */
 function download(tools, rows) {
   const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
-  const lines = rows.map(({ role, verdicts: list }) => {
-    const allowed = new Set(list.filter((/** @type {any} */ v) => v.allowed).map((/** @type {any} */ v) => v.tool));
-    return [role.name, ...tools.map((t) => allowed.has(t.name) ? "yes" : "no")].map(cell).join(",");
-  });
+  const lines = rows.map(({ name, allowed }) => [name, ...tools.map((t) => allowed.has(t.name) ? "yes" : "no")].map(cell).join(","));
   const text = [["role", ...tools.map((t) => t.name)].map(cell).join(","), ...lines].join("\r\n");
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));

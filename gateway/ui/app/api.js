@@ -84,17 +84,16 @@ export async function getTagged(path, signal) {
  * @param {Query} query
  * @param {number} most
  * @param {AbortSignal} [signal]
- * @returns {Promise<{items: any[], more: boolean}>} more reports whether there are others
+ * @returns {Promise<{items: any[], more: boolean, last: any}>} more reports whether there are others; last is the last page
  */
 export async function list(path, query, most, signal) {
   const items = [];
-  let cursor;
+  let last;
   do {
-    const page = await get(path, { ...query, limit: Math.min(1000, most - items.length), cursor }, signal);
-    items.push(...page.items);
-    cursor = page.next;
-  } while (cursor && items.length < most);
-  return { items, more: Boolean(cursor) };
+    last = await get(path, { ...query, limit: Math.min(1000, most - items.length), cursor: last?.next }, signal);
+    items.push(...last.items);
+  } while (last.next && items.length < most);
+  return { items, more: Boolean(last.next), last };
 }
 
 /**

@@ -1507,5 +1507,48 @@ var mutations = []mutation{
 		"a header tells that a tool exists", "gateway/mcpserver/param_header.go",
 		` || !s.offers(sc, q.name) {`, ` {`,
 		"./gateway/mcpserver TestParamHeaders_ForeignToolStaysUnknown",
+		"matrix: a caller is shown all roles", "gateway/matrix.go",
+		`return []org.Role{v.role}`, `return a.org().ListRoles()`,
+		"./gateway TestMatrix_CallerSeesItsOwnRole",
+	},
+	{
+		"matrix: a role is checked without the state", "gateway/matrix.go",
+		`query := a.roleQuery(role.ID, state, nil)`, `query := a.roleQuery(role.ID, "", nil)`,
+		"./gateway TestMatrix_AgreesWithCan",
+	},
+	{
+		"matrix: an answer has any number of tools", "gateway/matrix.go",
+		`if len(list) > maxMatrixTools {`, `if len(list) > 2*maxMatrixTools {`,
+		"./gateway TestMatrix_HasPagesOfRolesAndTools",
+	},
+	{
+		"matrix: an answer has any number of pairs", "gateway/matrix.go",
+		`return min(limit, max(1, maxMatrixCells/max(1, tools)))`, `return limit`,
+		"./gateway TestMatrixRows_BoundsPairs",
+	},
+	{
+		"agents: a list by parent has the agents of the whole task", "gateway/agent.go",
+		`return agent.Parent != parent.ID || status`, `return status`,
+		"./gateway TestListAgents_ByParent",
+	},
+	{
+		"spans: a page does not know what was before it", "gateway/span_list.go",
+		`if after > task.FirstSeq {`, `if after > task.FirstSeq && false {`,
+		"./gateway TestSpans_OfTask",
+	},
+	{
+		"spans: a caller reads events unmasked", "gateway/span_list.go",
+		`f.add(v.mask(e))`, `f.add(e)`,
+		"./gateway TestSpans_OfCaller",
+	},
+	{
+		"spans: a denied call goes on", "gateway/span.go",
+		`if b.Decision == journal.Allowed {`, `if b.Decision != "" {`,
+		"./gateway TestSpanFold_Spans",
+	},
+	{
+		"spans: a message wakes an agent that works", "gateway/span.go",
+		`!known || at.Before(asked)`, `true || !known || at.Before(asked)`,
+		"./gateway TestSpanFold_Spans",
 	},
 }
