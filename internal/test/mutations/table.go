@@ -1507,6 +1507,8 @@ var mutations = []mutation{
 		"a header tells that a tool exists", "gateway/mcpserver/param_header.go",
 		` || !s.offers(sc, q.name) {`, ` {`,
 		"./gateway/mcpserver TestParamHeaders_ForeignToolStaysUnknown",
+	},
+	{
 		"matrix: a caller is shown all roles", "gateway/matrix.go",
 		`return []org.Role{v.role}`, `return a.org().ListRoles()`,
 		"./gateway TestMatrix_CallerSeesItsOwnRole",
