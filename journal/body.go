@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -483,51 +484,54 @@ func IsPublic(b EventBody) bool {
 	return !internal
 }
 
-// decodeBody decodes the body of a type from an event's flat object.
-func decodeBody(t EventType, data []byte) (EventBody, error) {
-	for _, decode := range decoders {
-		if b, err := decode(t, data); b != nil || err != nil {
-			return b, err
-		}
+// bodies has the zero value of each event body, by its event type.
+var bodies = byEventType(
+	TaskStarted{}, TaskDenied{}, AgentSpawned{}, AgentTerminated{}, MessageSent{}, MessageReceived{}, ModelAnswered{}, ModelDelta{},
+	ToolCall{}, ToolResult{}, ToolError{}, StateTransition{}, RoleChanged{}, GroupRegistered{}, GroupUnregistered{}, GroupOpened{},
+	GroupClosed{}, ItemChanged{}, ContextCompressed{}, TurnFailed{}, MailDropped{}, BudgetWarning{}, TaskPaused{}, TaskRetried{},
+	TaskEnded{}, UngroundedAnswer{}, EventGap{}, QuestionAsked{}, QuestionAnswered{}, PromptGot{}, ApprovalRequested{},
+	ApprovalEscalated{}, ApprovalDecided{}, Paused{}, Resumed{},
+)
+
+func byEventType(list ...EventBody) map[EventType]EventBody {
+	m := map[EventType]EventBody{}
+	for _, b := range list {
+		m[b.EventType()] = b
 	}
-	return nil, fmt.Errorf("unknown event type %q", t)
+	return m
 }
 
-// decoders has a decoder for each Body.
-var decoders = []func(EventType, []byte) (EventBody, error){
-	decoder[TaskStarted], decoder[TaskDenied], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
-	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
-	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
-	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ItemChanged], decoder[ContextCompressed], decoder[TurnFailed],
-	decoder[MailDropped], decoder[BudgetWarning], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
-	decoder[QuestionAsked], decoder[QuestionAnswered], decoder[PromptGot], decoder[ApprovalRequested], decoder[ApprovalEscalated], decoder[ApprovalDecided],
-	decoder[Paused], decoder[Resumed],
+// decodeBody decodes the body of a type from an event's flat object.
+func decodeBody(t EventType, data []byte) (EventBody, error) {
+	zero, ok := bodies[t]
+	if !ok {
+		return nil, fmt.Errorf("unknown event type %q", t)
+	}
+	body := reflect.New(reflect.TypeOf(zero))
+	if err := json.Unmarshal(data, body.Interface()); err != nil {
+		return nil, fmt.Errorf("decode event of type %q: %w", t, err)
+	}
+	return body.Elem().Interface().(EventBody), nil
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
 // agent, sorted.
 func EventTypes() []EventType {
-	list := []EventType{
-		TaskStarted{}.EventType(), TaskDenied{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
-		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
-		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
-		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ItemChanged{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), BudgetWarning{}.EventType(), TaskPaused{}.EventType(),
-		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
-		QuestionAsked{}.EventType(), QuestionAnswered{}.EventType(), PromptGot{}.EventType(), ApprovalRequested{}.EventType(), ApprovalEscalated{}.EventType(), ApprovalDecided{}.EventType(),
-		Paused{}.EventType(), Resumed{}.EventType(),
+	var list []EventType
+	for t, b := range bodies {
+		if IsPublic(b) && isStored(b) {
+			list = append(list, t)
+		}
 	}
 	slices.Sort(list)
 	return list
 }
 
-// decoder decodes a body of type B. It returns nil for other types.
-func decoder[B EventBody](t EventType, data []byte) (EventBody, error) {
-	var b B
-	if b.EventType() != t {
-		return nil, nil
+// isStored reports whether journals store an event. The others are parts of streams.
+func isStored(b EventBody) bool {
+	switch b.(type) {
+	case ModelDelta, EventGap:
+		return false
 	}
-	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fmt.Errorf("decode event of type %q: %w", t, err)
-	}
-	return b, nil
+	return true
 }
