@@ -118,6 +118,8 @@ func (r *recordedBytes) ownerOf(e journal.Event) owner {
 		return owner{caller: b.Caller}
 	case journal.ApprovalRequested:
 		return owner{caller: b.Caller}
+	case journal.ApprovalEscalated:
+		return owner{caller: b.Caller}
 	case journal.ApprovalDecided:
 		return owner{caller: b.Caller}
 	case journal.StateTransition:
