@@ -1446,6 +1446,16 @@ var mutations = []mutation{
 		"./runtime TestApproval_RemovedTokenBeforeLastVote",
 	},
 	{
+		"a role gains a group above its own without approval", "org/gain.go",
+		`!s.CoversAlways(held, id)`, `!s.CoversAlways(held, id) && len(s.ToolsWhenOpen(id)) == 0`,
+		"./runtime TestOversight_GroupsWithSameTools",
+	},
+	{
+		"a role gains a part of a group that it has lost", "org/gain.go",
+		`return owner == "" || owner != old.GroupOwners[id]`, `return owner == ""`,
+		"./runtime TestOversight_GroupOfAnotherOwner",
+	},
+	{
 		"a definition is accepted that comes after the check of its approval", "gateway/tool.go",
 		`		return p, errcode.New(errcode.Conflict, "accept %s: its definition has changed meanwhile and has the digest %s; review it again", name, list[0].Digest)
 `, `		return list[0], nil
