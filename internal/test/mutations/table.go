@@ -1446,6 +1446,16 @@ var mutations = []mutation{
 		"./runtime TestApproval_RemovedTokenBeforeLastVote",
 	},
 	{
+		"a rule by the read part of a group misses the tools that come later", "org/scope.go",
+		`group, _ := toolgroups.GroupID(id).WholeGroup()`, `group := toolgroups.GroupID(id)`,
+		"./org TestApproval_ReadPartThatComesLater",
+	},
+	{
+		"a rule by a group with hours is off while the group is closed", "toolgroups/approval.go",
+		`members = s.membersOf(SetOfNames(r.Groups...))`, `members = s.bits(s.BindSet(SetOfNames(r.Groups...)))`,
+		"./toolgroups TestView_ApprovalRulesOfClosedGroup",
+	},
+	{
 		"a role gains a group above its own without approval", "org/gain.go",
 		`!s.CoversAlways(held, id)`, `!s.CoversAlways(held, id) && len(s.ToolsWhenOpen(id)) == 0`,
 		"./runtime TestOversight_GroupsWithSameTools",
