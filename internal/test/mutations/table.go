@@ -1446,6 +1446,16 @@ var mutations = []mutation{
 		"./runtime TestApproval_RemovedTokenBeforeLastVote",
 	},
 	{
+		"a person approves the calls of a task that follows from its own", "runtime/approval.go",
+		`starter = cmp.Or(task.Trigger.Starter, starter)`, `starter = cmp.Or(starter, task.Trigger.Starter)`,
+		"./runtime TestApproval_TaskAfterTask",
+	},
+	{
+		"a chain of tasks forgets who started it", "internal/app/trigger/due.go",
+		`Starter: cmp.Or(task.Trigger.Starter, task.Caller)}`, `Starter: cmp.Or(task.Caller, task.Trigger.Starter)}`,
+		"./internal/app TestFireDue_AfterRole",
+	},
+	{
 		"a rule by the read part of a group misses the tools that come later", "org/scope.go",
 		`group, _ := toolgroups.GroupID(id).WholeGroup()`, `group := toolgroups.GroupID(id)`,
 		"./org TestApproval_ReadPartThatComesLater",
