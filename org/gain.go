@@ -15,36 +15,29 @@ func (d *PermissionDiff) Gains() bool {
 		slices.ContainsFunc(d.Tasks, func(x TasksDiff) bool { return len(x.Gains) > 0 })
 }
 
-// Widens reports whether next may allow what old does not, now or later: tools that no group of old
-// has, groups without tools, other arguments, hosts or tasks. It errs on the side of true: a bound or
+// Widens reports whether next may allow what old does not, now or later: groups that are no part of
+// those of old, other arguments, hosts or tasks. It errs on the side of true: a bound or
 // a restriction that is replaced by another counts, whatever the two say. The zero Role stands for
 // no role. It does not compare names, prompts, models and limits.
 func (o *Org) Widens(old, next *Role) bool {
-	return o.addsTools(old, old.Use, next.Use) || o.addsTools(old, old.Grant, next.Grant) || old.rebinds(next) || old.loosens(next) ||
+	return o.addsGroups(old, old.Use, next.Use) || o.addsGroups(old, old.Grant, next.Grant) || old.rebinds(next) || old.loosens(next) ||
 		old.Server != "" && next.Server != old.Server || old.Hosts != nil && !old.hosts().Equal(next.hosts()) ||
 		next.Tasks != old.Tasks || next.Agent != nil && !next.Agent.equal(old.Agent) ||
 		slices.ContainsFunc(next.States, func(s string) bool { return !slices.Contains(old.States, s) })
 }
 
-// addsTools reports whether the set next has tools, or groups without tools, that the set was of a
-// role does not have.
-func (o *Org) addsTools(old *Role, was, next toolgroups.GroupSet) bool {
-	added := was.MissingFrom(next)
-	if next.IsAll() || len(added) == 0 {
-		return len(added) > 0
+// addsGroups reports whether the set next has groups that are no part of those that the set was of a
+// role has. Whether their tools are others now says nothing: tools come later, and hours end.
+func (o *Org) addsGroups(old *Role, was, next toolgroups.GroupSet) bool {
+	if was.IsAll() || next.IsAll() {
+		return !was.IsAll()
 	}
-	s, had := o.config.Groups.CurrentSnapshot(), map[string]bool{}
-	for _, id := range was.GroupIDs() {
-		if owner := old.GroupOwners[id]; owner != "" && owner == s.GroupOwner(id) {
-			for _, t := range s.ToolsWhenOpen(id) {
-				had[t.Definition.Name] = true
-			}
-		}
-	}
-	return slices.ContainsFunc(added, func(id toolgroups.GroupID) bool {
-		list := s.ToolsWhenOpen(id)
-		return len(list) == 0 || slices.ContainsFunc(list, func(t *toolgroups.ToolHandle) bool { return !had[t.Definition.Name] })
-	})
+	s, held := o.config.Groups.CurrentSnapshot(), old.Bound(was)
+	held.Set = toolgroups.SetOf(slices.DeleteFunc(was.GroupIDs(), func(id toolgroups.GroupID) bool {
+		owner := s.GroupOwner(id)
+		return owner == "" || owner != old.GroupOwners[id]
+	})...)
+	return slices.ContainsFunc(next.GroupIDs(), func(id toolgroups.GroupID) bool { return !was.Has(id) && !s.CoversAlways(held, id) })
 }
 
 // rebinds reports whether a group that r has gets another owner.

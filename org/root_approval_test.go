@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
@@ -154,6 +155,23 @@ func TestApproval_GroupThatComesLater(t *testing.T) {
 	}
 	if got := f.UnknownNames(); len(got) != 1 {
 		t.Errorf("%v", got)
+	}
+}
+
+// So does a rule by the read part of a group.
+func TestApproval_ReadPartThatComesLater(t *testing.T) {
+	f := newFixture(t)
+	f.registerLibrary(tool.ReadOnly)
+	role := f.configured("clerk", bossRole, org.RoleSpec{Name: "clerk", Use: of("lib"), Grant: of(), Approval: []approval.Rule{asks(approval.Rule{Groups: []string{"late:read"}})}})
+	caller := identity.ByCaller("ann", role.ID)
+	if got := f.asked(caller, "lib_get"); got != "" {
+		t.Errorf("%q", got)
+	}
+	if _, err := grouptest.RegisterGroup(f.groups, toolgroups.Config, toolgroups.Group{ID: "late", Refs: []string{"lib_get"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.asked(caller, "lib_get"); got != "groups late:read; from boss" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -205,7 +205,8 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 	}
 	for _, r := range s.approvalRules(find, append(limits, use)) {
 		for _, id := range r.Groups { // the tools that a rule selects change with its groups
-			add(x.byGroup, toolgroups.GroupID(id), s)
+			group, _ := toolgroups.GroupID(id).WholeGroup()
+			add(x.byGroup, group, s)
 		}
 	}
 	add(x.byRole, RootRole, s) // it has the rules of the organization

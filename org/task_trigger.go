@@ -11,9 +11,10 @@ const MaxTriggerChain = 8
 // TaskTrigger says which trigger of the configuration started a task. It is not part of what a
 // task with an idempotency key asks for.
 type TaskTrigger struct {
-	Name   string `json:"name"`
-	Chain  int    `json:"chain,omitempty"`  // ended tasks that led to it by triggers, at most MaxTriggerChain
-	Missed int    `json:"missed,omitempty"` // times of its schedule for which no task was started
+	Name    string `json:"name"`
+	Chain   int    `json:"chain,omitempty"`   // ended tasks that led to it by triggers, at most MaxTriggerChain
+	Starter string `json:"starter,omitempty"` // with Chain: who started the first of them, as in Task.Caller
+	Missed  int    `json:"missed,omitempty"`  // times of its schedule for which no task was started
 }
 
 // checkTrigger returns an error unless the name of the caller says which trigger starts the

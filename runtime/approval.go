@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -167,14 +168,18 @@ func (rt *Runtime) roleOf(p identity.Principal) identity.RoleID {
 }
 
 // starterOf returns the person for whom a principal acts: the user of a caller, or the user
-// that started the task of an agent.
+// that started the task of an agent, or the first of the tasks that led to it by triggers.
 func (rt *Runtime) starterOf(p identity.Principal) string {
 	if p.Kind != identity.Agent {
 		return string(p.User)
 	}
 	a, _ := rt.org.AgentByID(p.Agent)
 	task, _ := rt.org.TaskByID(a.Task)
-	if caller, external := identity.ParseCaller(task.Caller); external {
+	starter := task.Caller
+	if task.Trigger != nil {
+		starter = cmp.Or(task.Trigger.Starter, starter)
+	}
+	if caller, external := identity.ParseCaller(starter); external {
 		return string(caller.User)
 	}
 	return operatorStarter

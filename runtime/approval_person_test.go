@@ -92,3 +92,27 @@ func TestApproval_LimitedNetwork(t *testing.T) {
 	b.wantDecided(t, outside, deny(id, "no"), "approval_not_found")
 	b.wantDecided(t, b.approvers["finance bob"], approve(id), "approved")
 }
+
+// A task that follows from another one by triggers is for the person who started the first one.
+func TestApproval_TaskAfterTask(t *testing.T) {
+	b := newBank(t, approval.Rule{From: approval.Approvers{Any: []approval.Quorum{{Role: "finance"}, {Operator: true}}}})
+	ann := b.approvers["finance ann"]
+	for _, tt := range []struct {
+		starter string
+		by      identity.Principal
+		want    string
+	}{
+		{ann.String(), ann, "insufficient_permissions"}, {ann.String(), operator, "approved"}, {operator.String(), operator, "insufficient_permissions"},
+		{operator.String(), ann, "approved"}, {"", ann, "approved"},
+	} {
+		task := b.start(t, org.TaskSpec{
+			Text: "pay", Role: string(b.clerk.ID), Ask: true, Groups: groupSet("probe"), Caller: identity.ByTrigger("next", b.clerk.ID), Trigger: &org.TaskTrigger{Name: "next", Chain: 1, Starter: tt.starter},
+		})
+		id := b.waiting(t, 1)[0].ID
+		if got := b.decide(t, tt.by, approve(id)); got != tt.want {
+			t.Errorf("%q started it, %v approves: %s", tt.starter, tt.by, got)
+		}
+		b.decide(t, operator, deny(id, "enough"))
+		b.wait(t, task)
+	}
+}

@@ -186,6 +186,59 @@ func TestOversight_Gained(t *testing.T) {
 	}
 }
 
+// A group gains, whatever its tools are now: others may come. The part of a group that a role holds
+// gains nothing.
+func TestOversight_GroupsWithSameTools(t *testing.T) {
+	b := newWatched(t, bySecurity, nil)
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return nil, nil })
+	for _, g := range []toolgroups.Group{{ID: "files", Children: []toolgroups.GroupID{"files/now"}}, {ID: "files/now", Tools: []tool.Tool{look}}} {
+		if _, err := grouptest.RegisterGroup(b.GroupManager(), "files", g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := b.newRole(t, org.RoleSpec{Name: "reader", Use: groupSet("files:read"), Grant: groupSet("files/now")})
+	for name, spec := range map[string]org.RoleSpec{
+		"the whole group": {Use: groupSet("files")}, "a child": {Use: groupSet("files:read", "files/now")}, "the group above": {Grant: groupSet("files")},
+	} {
+		if err := b.update(alice, reader.ID, spec); errcode.CodeOf(err) != errcode.ApprovalRequired {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	holder := b.newRole(t, org.RoleSpec{Name: "holder", Use: groupSet("files"), Grant: groupSet("files")})
+	for name, spec := range map[string]org.RoleSpec{
+		"a child": {Use: groupSet("files/now")}, "the read part": {Grant: groupSet("files:read")}, "the read part of a child": {Grant: groupSet("files/now:read")},
+	} {
+		if err := b.update(alice, holder.ID, spec); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A role that lists a group of a former owner has none of the present one: a part of that is a gain.
+func TestOversight_GroupOfAnotherOwner(t *testing.T) {
+	b := newWatched(t, bySecurity, nil)
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return nil, nil })
+	group := toolgroups.Group{ID: "files", Tools: []tool.Tool{look}}
+	if _, err := grouptest.RegisterGroup(b.GroupManager(), "old", group); err != nil {
+		t.Fatal(err)
+	}
+	role := b.newRole(t, org.RoleSpec{Name: "helper", Use: groupSet(), Grant: groupSet("files")})
+	if err := grouptest.UnregisterGroup(b.GroupManager(), "old", "files"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grouptest.RegisterGroup(b.GroupManager(), "new", group); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.update(alice, role.ID, org.RoleSpec{Prompt: "Help."}); err != nil {
+		t.Error(err)
+	}
+	for _, id := range []toolgroups.GroupID{"files", "files:read"} {
+		if err := b.update(alice, role.ID, org.RoleSpec{Grant: groupSet(id)}); errcode.CodeOf(err) != errcode.ApprovalRequired {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
 // A change in the meantime voids a request at once, whether it was approved or not.
 func TestOversight_VoidAfterChange(t *testing.T) {
 	b := newWatched(t, bySecurity, nil)

@@ -8,12 +8,13 @@ import (
 
 // SetApprovals sets the rules that say which calls of the tools of v wait for people. v must be
 // a View of s that is not published yet. A rule names a tool by any of its names. Its groups
-// stand for the tools that they have in s, of any owner.
+// stand for the tools that they have in s, of any owner. A group with hours counts as open: its
+// tools are still in other groups while it is closed.
 func (s *Snapshot) SetApprovals(v *View, rules []approval.Rule) {
 	for _, r := range rules {
 		var members bits
 		if len(r.Groups) > 0 {
-			members = s.bits(s.BindSet(SetOfNames(r.Groups...)))
+			members = s.membersOf(SetOfNames(r.Groups...))
 		}
 		for _, h := range v.handles {
 			if selects(&r, h) && (members == nil || members.has(h.index)) {
@@ -21,6 +22,18 @@ func (s *Snapshot) SetApprovals(v *View, rules []approval.Rule) {
 			}
 		}
 	}
+}
+
+// membersOf returns the indexes of the tools of groups while all of them are open.
+func (s *Snapshot) membersOf(set GroupSet) bits {
+	if set.IsAll() {
+		return s.bits(s.BindSet(set))
+	}
+	var handles []*ToolHandle
+	for _, id := range set.ids {
+		handles = append(handles, s.ToolsWhenOpen(id)...)
+	}
+	return s.bitsOfNames(handles)
 }
 
 // selects reports whether a rule selects the calls of a tool, apart from its groups.

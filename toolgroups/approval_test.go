@@ -54,3 +54,24 @@ func TestView_ApprovalRules(t *testing.T) {
 		t.Error("the zero Evaluation has rules")
 	}
 }
+
+// A rule by a group with hours selects its tools also while the group is closed: another group may
+// still have them.
+func TestView_ApprovalRulesOfClosedGroup(t *testing.T) {
+	f := newHourFixture(t)
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "above", Children: []toolgroups.GroupID{"office"}}))
+	for _, open := range []bool{true, false} {
+		if err := f.switchTo(open); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range []string{"office", "above"} {
+			s := f.CurrentSnapshot()
+			view := s.Compile(s.BindSet(toolgroups.SetOf("disk")))
+			s.SetApprovals(view, []approval.Rule{{Groups: []string{group}, From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}})
+			h, _ := s.LookupTool("write")
+			if rules := view.RuleEvaluation(toolgroups.Granted).ApprovalRules(h); len(rules) != 1 {
+				t.Errorf("%s is open %v: %d rules", group, open, len(rules))
+			}
+		}
+	}
+}

@@ -354,8 +354,10 @@ func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 }
 
 // bits returns the indexes of the tools that b contains, under all of their names.
-func (s *Snapshot) bits(b BoundSet) bits {
-	handles := s.handles(b)
+func (s *Snapshot) bits(b BoundSet) bits { return s.bitsOfNames(s.handles(b)) }
+
+// bitsOfNames returns the indexes of tools, under all of their names.
+func (s *Snapshot) bitsOfNames(handles []*ToolHandle) bits {
 	list := bitsOf(s.width, handles)
 	for _, h := range handles {
 		for _, other := range []*ToolHandle{h.original, h.api} {

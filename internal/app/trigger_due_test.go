@@ -274,6 +274,9 @@ func TestFireDue_AfterRole(t *testing.T) {
 	if s := f.started(f.newest().ID); s.Chain != org.MaxTriggerChain {
 		t.Errorf("the chain has %d tasks", s.Chain)
 	}
+	if last := f.newest(); last.Trigger.Starter != "operator" {
+		t.Errorf("the chain was started by %q", last.Trigger.Starter)
+	}
 	if !strings.Contains(f.logs.String(), "trigger started no task") {
 		t.Error("the end of the chain is not logged")
 	}

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -119,12 +120,12 @@ func (e *Engine) follows(ctx context.Context, r Rule, task org.Task) bool {
 func (e *Engine) fireAfter(ctx context.Context, r Rule, ended org.Task) {
 	task, err := e.config.Runtime.TaskRecord(ctx, ended.ID)
 	if err == nil {
-		chain := 1
+		from := org.TaskTrigger{Chain: 1, Starter: task.Caller}
 		if task.Trigger != nil {
-			chain = task.Trigger.Chain + 1
+			from = org.TaskTrigger{Chain: task.Trigger.Chain + 1, Starter: cmp.Or(task.Trigger.Starter, task.Caller)}
 		}
 		key := "after:" + string(task.ID) + ":" + strconv.FormatUint(ended.EndSeq, 10)
-		_, err = e.startWith(ctx, r, org.TaskTrigger{Chain: chain}, key, map[string]any{
+		_, err = e.startWith(ctx, r, from, key, map[string]any{
 			"trigger": r.Name, "task": task.ID, "status": task.Status, "result": task.Result, "error": task.Error,
 		})
 	}

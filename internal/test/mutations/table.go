@@ -1446,6 +1446,36 @@ var mutations = []mutation{
 		"./runtime TestApproval_RemovedTokenBeforeLastVote",
 	},
 	{
+		"a person approves the calls of a task that follows from its own", "runtime/approval.go",
+		`starter = cmp.Or(task.Trigger.Starter, starter)`, `starter = cmp.Or(starter, task.Trigger.Starter)`,
+		"./runtime TestApproval_TaskAfterTask",
+	},
+	{
+		"a chain of tasks forgets who started it", "internal/app/trigger/due.go",
+		`Starter: cmp.Or(task.Trigger.Starter, task.Caller)}`, `Starter: cmp.Or(task.Caller, task.Trigger.Starter)}`,
+		"./internal/app TestFireDue_AfterRole",
+	},
+	{
+		"a rule by the read part of a group misses the tools that come later", "org/scope.go",
+		`group, _ := toolgroups.GroupID(id).WholeGroup()`, `group := toolgroups.GroupID(id)`,
+		"./org TestApproval_ReadPartThatComesLater",
+	},
+	{
+		"a rule by a group with hours is off while the group is closed", "toolgroups/approval.go",
+		`members = s.membersOf(SetOfNames(r.Groups...))`, `members = s.bits(s.BindSet(SetOfNames(r.Groups...)))`,
+		"./toolgroups TestView_ApprovalRulesOfClosedGroup",
+	},
+	{
+		"a role gains a group above its own without approval", "org/gain.go",
+		`!s.CoversAlways(held, id)`, `!s.CoversAlways(held, id) && len(s.ToolsWhenOpen(id)) == 0`,
+		"./runtime TestOversight_GroupsWithSameTools",
+	},
+	{
+		"a role gains a part of a group that it has lost", "org/gain.go",
+		`return owner == "" || owner != old.GroupOwners[id]`, `return owner == ""`,
+		"./runtime TestOversight_GroupOfAnotherOwner",
+	},
+	{
 		"a definition is accepted that comes after the check of its approval", "gateway/tool.go",
 		`		return p, errcode.New(errcode.Conflict, "accept %s: its definition has changed meanwhile and has the digest %s; review it again", name, list[0].Digest)
 `, `		return list[0], nil
