@@ -178,7 +178,7 @@ func (p *parser) operator(name string, value any, depth int) (operator, error) {
 	case "glob":
 		return newGlob(value)
 	case "matches":
-		return newExpression(value)
+		return newRegularExpression(value)
 	case "url":
 		return newAddress(value)
 	case "under":
@@ -212,7 +212,7 @@ func (p *parser) list(value any, depth int) (operator, error) {
 // maxText is the maximum length in bytes of a text in a rule.
 const maxText = 4096
 
-// textOf returns the text of an operator.
+// textOf returns the value of an operator that takes a text. The error shows an example of one.
 func textOf(value any, example string) (string, error) {
 	text, ok := value.(string)
 	switch {
