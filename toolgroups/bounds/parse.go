@@ -69,8 +69,9 @@ func parseObject(data []byte) (map[string]any, error) {
 	return doc, d.Decode(&doc)
 }
 
-// hasTwice reports whether data is not strict JSON, such as an object with a key twice.
-func hasTwice(data []byte) bool { return strictjson.CheckObject(data, nil) != nil }
+// isAmbiguous reports whether data is not an object of strict JSON. Parsers read such a text
+// differently, for example an object that has a key twice.
+func isAmbiguous(data []byte) bool { return strictjson.CheckObject(data, nil) != nil }
 
 // newRule returns the rule of a decoded document.
 func newRule(doc any) (Rule, error) {
