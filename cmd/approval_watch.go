@@ -23,7 +23,7 @@ type approvalWatcher struct {
 
 // watchApprovals prints the calls that wait for the user, and then what changes, until ctx ends.
 func watchApprovals(ctx context.Context, c *common, api *client.Client) error {
-	w := &approvalWatcher{c: c, api: api, redialer: redialer{purpose: "calls that wait for approval", again: "watch them again"}}
+	w := &approvalWatcher{c: c, api: api, redialer: redialer{work: "calls that wait for approval", remedy: "watch them again"}}
 	for {
 		err := w.follow(ctx)
 		if ctx.Err() != nil { // the user has ended it
@@ -32,7 +32,7 @@ func watchApprovals(ctx context.Context, c *common, api *client.Client) error {
 		if !isConnectionError(err) {
 			return err
 		}
-		if w.lost.IsZero() {
+		if w.lostAt.IsZero() {
 			fmt.Fprintln(c.err, connectionLost)
 		}
 		api, err := w.redial(ctx, c)
@@ -94,7 +94,7 @@ func (w *approvalWatcher) printNew(change client.ApprovalChange) error {
 // finishList prints the first list as a table. Of a later one it prints which calls do not wait
 // any more.
 func (w *approvalWatcher) finishList(change client.ApprovalChange) error {
-	w.lost = time.Time{}
+	w.lostAt = time.Time{}
 	first, old := w.seen == nil, w.seen
 	w.seen = w.list
 	if first && !w.c.json {

@@ -1,12 +1,12 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +64,7 @@ func approvalRow(a client.Approval) []string {
 	return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339)}
 }
 
-// starterText returns the person for whom a call is made.
+// starterText returns the name of the user for whom a call is made, or "operator".
 func starterText(a client.Approval) string {
 	if a.Starter == "" {
 		return "operator"
@@ -106,7 +106,7 @@ of the approvers. The record marks that, with the reason.`,
 		Example: `  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31
   rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --args '{"amount": 3}'
   rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --override --reason "finance is on holiday"`,
-		Args: requestArgs,
+		Args: approvalIDArgs,
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, ids []string) error {
 			d.Action = "approve"
 			if args != "" {
@@ -114,7 +114,7 @@ of the approvers. The record marks that, with the reason.`,
 					return usageError{errors.New("--args is for one request")}
 				}
 			}
-			return decideFunc(ctx, c, api, ids, d)
+			return approvalDecideFunc(ctx, c, api, ids, d)
 		}),
 	}
 	cmd.Flags().StringVar(&args, "args", "", "the arguments of the call, a JSON object, in place of those of the agent")
@@ -131,25 +131,26 @@ func newApprovalDenyCommand(c *common) *cobra.Command {
 		Short:   "Deny calls that wait",
 		Long:    `Deny calls. The agent reads the reason. Several calls are decided in one commit.`,
 		Example: `  rolecall approval deny 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --reason "the invoice is a copy"`,
-		Args:    requestArgs,
+		Args:    approvalIDArgs,
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, ids []string) error {
-			return decideFunc(ctx, c, api, ids, d)
+			return approvalDecideFunc(ctx, c, api, ids, d)
 		}),
 	}
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why; the agent reads it")
 	return cmd
 }
 
-// requestArgs requires the ids of one request or more.
-func requestArgs(cmd *cobra.Command, args []string) error {
+// approvalIDArgs requires one id or more, each of a call that waits.
+func approvalIDArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || slices.Contains(args, "") {
 		return usageError{fmt.Errorf("%s takes the ids of one request or more", commandName(cmd))}
 	}
 	return nil
 }
 
-// decideFunc decides about requests and prints the outcomes. It fails if one does not count.
-func decideFunc(ctx context.Context, c *common, api *client.Client, ids []string, d client.ApprovalDecision) error {
+// approvalDecideFunc makes the same decision about each of the calls, in one request, and prints the
+// outcomes. It returns the error of the first decision that was rejected; the others count.
+func approvalDecideFunc(ctx context.Context, c *common, api *client.Client, ids []string, d client.ApprovalDecision) error {
 	var list client.ApprovalDecisions
 	for _, id := range ids {
 		list.Decisions = append(list.Decisions, client.NamedDecision{ID: id, ApprovalDecision: d})
@@ -175,7 +176,7 @@ func printOutcomes(c *common, out client.ApprovalOutcomes) error {
 	}
 	rows := table{{"ID", "OUTCOME"}}
 	for _, o := range out.Outcomes {
-		rows = append(rows, []string{o.ID, strings.TrimSpace(o.Outcome + o.Code)})
+		rows = append(rows, []string{o.ID, cmp.Or(o.Outcome, o.Code)}) // a rejected decision has only a code
 	}
 	return rows.print(c.out)
 }

@@ -23,7 +23,7 @@ named by its id or its reference (artifact:ID). The beginning of an id is enough
 is unique and has at least 4 characters.`,
 		Example: `  rolecall artifact list --task last
   rolecall artifact get 5c8c53b4 -o report.md`,
-	}, newArtifactListCommand(c), newArtifactShowCommand(c), newArtifactGetCommand(c), newArtifactSweepCommand(c))
+	}, newArtifactListCommand(c), newArtifactShowCommand(c), newArtifactGetCommand(c), newArtifactGCCommand(c))
 }
 
 func newArtifactListCommand(c *common) *cobra.Command {
@@ -58,8 +58,8 @@ func newArtifactShowCommand(c *common) *cobra.Command {
 		Short: "Show an artifact with a preview of its content",
 		Long: `Show the record of an artifact and a preview: the first lines of a text, the size of
 an image, or the first bytes of anything else. The bytes and the hash are those of the
-content that "artifact get" writes. With --json, print only the record, whose size and
-blob are those of the stored JSON.`,
+content that "artifact get" writes. With --json, print only the record. Its size and
+blob are those of the JSON in which the content is stored.`,
 		Example: "  rolecall artifact show 5c8c53b4",
 		Args:    exactArgs(1, "one artifact id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
@@ -88,7 +88,7 @@ func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, re
 	}.print(out)
 }
 
-func newArtifactSweepCommand(c *common) *cobra.Command {
+func newArtifactGCCommand(c *common) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "gc",
@@ -99,25 +99,25 @@ data file keeps its size; the space is reused.`,
 		Example: "  rolecall artifact gc --dry-run\n  rolecall artifact gc",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, _ []string) error {
-			return artifactSweepFunc(ctx, c.out, api, dryRun, c.json)
+			return artifactGCFunc(ctx, c.out, api, dryRun, c.json)
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be removed")
 	return cmd
 }
 
-func artifactSweepFunc(ctx context.Context, out io.Writer, api *client.Client, dryRun, asJSON bool) error {
-	swept, err := api.CollectGarbage(ctx, dryRun)
+func artifactGCFunc(ctx context.Context, out io.Writer, api *client.Client, dryRun, asJSON bool) error {
+	removed, err := api.CollectGarbage(ctx, dryRun)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return printJSON(out, swept)
+		return printJSON(out, removed)
 	}
 	verb := "removed"
 	if dryRun {
 		verb = "would remove"
 	}
-	_, err = fmt.Fprintf(out, "%s %d unreferenced contents, %d bytes\n", verb, swept.Contents, swept.Bytes)
+	_, err = fmt.Fprintf(out, "%s %d unreferenced contents, %d bytes\n", verb, removed.Contents, removed.Bytes)
 	return err
 }

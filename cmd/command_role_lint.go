@@ -62,7 +62,8 @@ func roleLintFunc(ctx context.Context, c *common, api *client.Client, ref string
 	return printLint(c.out, lint)
 }
 
-// printLint prints a lint for people: what was read, what is held and used, and what to write.
+// printLint prints the result of a lint for people: what was read, which groups the role has and its
+// calls used, and what to write in place of them.
 func printLint(out io.Writer, l client.RoleLint) error {
 	if err := lintFields(l).print(out); err != nil {
 		return err
@@ -91,7 +92,7 @@ func lintFields(l client.RoleLint) fields {
 		f = append(f, [2]string{"gone", gone})
 	}
 	if len(l.Denied) > 0 {
-		f = append(f, [2]string{"denied", lintNames(l.Denied)})
+		f = append(f, [2]string{"denied", toolCallCounts(l.Denied)})
 	}
 	return f
 }
@@ -123,11 +124,11 @@ func goneTools(list []client.LintTool) string {
 			gone = append(gone, t)
 		}
 	}
-	return lintNames(gone)
+	return toolCallCounts(gone)
 }
 
-// lintNames lists tools with their calls.
-func lintNames(list []client.LintTool) string {
+// toolCallCounts lists tools, each with the number of its calls.
+func toolCallCounts(list []client.LintTool) string {
 	names := make([]string, len(list))
 	for i, t := range list {
 		names[i] = fmt.Sprintf("%s (%d)", t.Name, t.Calls+t.OtherCalls)
@@ -155,13 +156,14 @@ func lintRows(l client.RoleLint) table {
 // maxCalledNames is the most tools that the advice on a group names.
 const maxCalledNames = 4
 
-// groupAdvice says what to do with a group.
+// groupAdvice says what to do with a group. The role has it if it is Held, and should have it if it
+// is Kept. used reports whether the record shows a use of the role; otherwise there is no advice.
 func groupAdvice(g client.LintGroup, used bool) string {
 	var text string
 	switch {
 	case !used:
 		return "-"
-	case g.Kept && !g.Held && isReadPart(g.ID):
+	case g.Kept && !g.Held && isReadPart(g.ID): // the role has the whole group
 		text = "add in place of the group: only reading was needed"
 	case g.Kept && !g.Held:
 		text = "add in place of a group above it"
@@ -211,20 +213,20 @@ func lintChange(l client.RoleLint) string {
 	if l.CreatedBy == org.CreatorConfig {
 		return fmt.Sprintf("In the file of the role:\n\n  toolGroups: %s\n  grant: %s\n", yamlSet(use), yamlSet(grant))
 	}
-	text := fmt.Sprintf("  rolecall role update %s --revision %d %s %s", textutil.Sanitize(string(l.RoleID)), l.Revision, setFlag("use", use), setFlag("grant", grant))
-	if keepsAway(l.ToolGroups) || keepsAway(l.Grant) {
+	text := fmt.Sprintf("  rolecall role update %s --revision %d %s %s", textutil.Sanitize(string(l.RoleID)), l.Revision, groupFlag("use", use), groupFlag("grant", grant))
+	if keepsUnregistered(l.ToolGroups) || keepsUnregistered(l.Grant) {
 		text += " --allow-unknown"
 	}
 	return text + "\n"
 }
 
-// keepsAway reports whether a set should keep a group that is not registered.
-func keepsAway(set client.LintSet) bool {
+// keepsUnregistered reports whether a set should keep a group that is not registered.
+func keepsUnregistered(set client.LintSet) bool {
 	return slices.ContainsFunc(set.Groups, func(g client.LintGroup) bool { return g.Kept && g.Away })
 }
 
-// setFlag returns the flag of role update for a set.
-func setFlag(name string, set toolgroups.GroupSet) string {
+// groupFlag returns the flag of role update that sets a set of groups: --use or --grant.
+func groupFlag(name string, set toolgroups.GroupSet) string {
 	switch {
 	case set.IsAll():
 		return "--" + name + "-all"

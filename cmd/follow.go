@@ -37,7 +37,7 @@ type follower struct {
 
 func newFollower(c *common, api *client.Client, task client.Task) *follower {
 	screen := newTerminal(c.err)
-	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, screen), out: screen, found: &task, redialer: redialer{purpose: "the task", again: "follow the task again"}}
+	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, screen), out: screen, found: &task, redialer: redialer{work: "the task", remedy: "follow the task again"}}
 }
 
 // answerQuestions makes the follower answer the questions of the task's tools.
@@ -57,7 +57,7 @@ func (f *follower) follow(ctx context.Context) (client.Task, error) {
 		switch {
 		case ctx.Err() != nil:
 			return task, ctx.Err()
-		case err == nil && (task.Status != org.Interrupted || f.lost.IsZero()):
+		case err == nil && (task.Status != org.Interrupted || f.lostAt.IsZero()):
 			return task, nil
 		case err != nil && !isConnectionError(err):
 			return task, err
@@ -77,7 +77,7 @@ func (f *follower) showTask(ctx context.Context) (client.Task, error) {
 	}
 	works := task.Status != org.Interrupted && !needsRetry(task)
 	if works {
-		f.lost = time.Time{}
+		f.lostAt = time.Time{}
 	}
 	if err := f.showEvents(ctx, works); err != nil || !works || task.Status.Ended() {
 		return task, err
@@ -128,7 +128,7 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 // reconnect waits and connects to the process that works on the task now. Without an error the
 // follower may still have no connection.
 func (f *follower) reconnect(ctx context.Context) error {
-	if f.lost.IsZero() {
+	if f.lostAt.IsZero() {
 		fmt.Fprintln(f.out, connectionLost)
 		if v, ok := f.view.(*treeView); ok {
 			v.dropPartial()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -15,17 +14,20 @@ import (
 // an image that models can be shown.
 func readTaskFiles(images, attached []string) ([]org.TaskFile, error) {
 	var list []org.TaskFile
-	for i, path := range slices.Concat(images, attached) {
+	for _, path := range images {
 		f, err := readTaskFile(path)
-		flag, isImage := "attach", i < len(images)
-		if isImage {
-			flag = "image"
-		}
-		if err == nil && isImage && !f.IsImage() {
+		if err == nil && !f.IsImage() {
 			err = fmt.Errorf("%s is not a PNG, JPEG, GIF or WebP image; use --attach for other files", path)
 		}
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
+			return nil, usageError{fmt.Errorf("--image: %w", err)}
+		}
+		list = append(list, f)
+	}
+	for _, path := range attached {
+		f, err := readTaskFile(path)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--attach: %w", err)}
 		}
 		list = append(list, f)
 	}
@@ -35,7 +37,8 @@ func readTaskFiles(images, attached []string) ([]org.TaskFile, error) {
 	return list, nil
 }
 
-// readTaskFile reads a file that is given to a task. It reads at most what a task may have.
+// readTaskFile reads a file that is given to a task. It rejects a file that is too large for a task
+// before it reads it.
 func readTaskFile(path string) (org.TaskFile, error) {
 	info, err := os.Stat(path)
 	switch {

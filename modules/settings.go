@@ -11,9 +11,9 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// DecodeSettings decodes the settings into a struct that holds the defaults. It rejects a
-// setting that the struct does not have. Errors have the code invalid_config, and name the
-// setting and the type that it must have.
+// DecodeSettings decodes the settings into a struct, to which into points. Fields without a setting
+// keep their values, so the struct holds the defaults. It rejects a setting that the struct does not
+// have. Errors have the code invalid_config, and name the setting and the type that it must have.
 func (c Config) DecodeSettings(into any) error {
 	if len(c.Settings) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func settingsFault(err error) string {
 	}
 	setting := e.Field
 	if setting == "" {
-		setting = "they"
+		setting = "they" // the settings themselves are of the wrong type
 	}
 	return setting + " must be " + wantedType(e.Type) + ", not " + givenType(e.Value)
 }

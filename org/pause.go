@@ -9,8 +9,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Pause says who has stopped a task or the organization until it is resumed. The zero Pause is
+// Pause says who has paused a task or the organization until it is resumed. The zero Pause is
 // none.
+//
+// A task is paused in two ways, which may come together. A person holds it: HoldTask sets
+// Task.Held, and ReleaseTask removes it. Or an error or its budget stops it: PauseTask sets the
+// status Paused and Task.Pause, and RetryTask lets it go on.
 type Pause struct {
 	By     string    `json:"by"` // identity.Principal.String
 	Reason string    `json:"reason,omitempty"`
@@ -20,7 +24,7 @@ type Pause struct {
 // IsSet reports whether something is paused.
 func (p Pause) IsSet() bool { return !p.At.IsZero() }
 
-// taskPause returns p as the reason of a paused task.
+// taskPause returns p as the reason why a task is paused.
 func (p Pause) taskPause() *TaskPause {
 	return &TaskPause{TaskError: TaskError{Code: errcode.Paused, Message: p.Reason}, By: p.By, At: p.At}
 }
@@ -44,21 +48,21 @@ const orgPausedReason = "the operator has paused the organization"
 func (o *Org) PauseOrg(by identity.Principal, reason string) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := checkPauser("pause the organization", by); err != nil || o.pause.IsSet() {
+	if err := requireOperator("pause the organization", by); err != nil || o.pause.IsSet() {
 		return nil, err
 	}
 	return o.setOrgPause(orgPause{Pause{by.String(), reason, o.config.Now().UTC()}, o.pause.Total}), nil
 }
 
-// ResumeOrg ends the pause of the organization. What was paused besides stays paused. The time of the pause does
-// not count against the deadlines of tasks.
+// ResumeOrg ends the pause of the organization. Tasks and roles with a pause of their own stay
+// paused. The time of the pause does not count against the deadlines of tasks.
 //
 // Errors have the codes InsufficientPermissions unless by is the operator, and Conflict if the
 // organization is not paused.
 func (o *Org) ResumeOrg(by identity.Principal) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := checkPauser("resume the organization", by); err != nil {
+	if err := requireOperator("resume the organization", by); err != nil {
 		return nil, err
 	}
 	if !o.pause.IsSet() {
@@ -67,15 +71,16 @@ func (o *Org) ResumeOrg(by identity.Principal) ([]RecordChange, error) {
 	return o.setOrgPause(orgPause{Total: o.totalPaused()}), nil
 }
 
-// checkPauser returns an error unless by is the operator.
-func checkPauser(attempt string, by identity.Principal) error {
+// requireOperator returns an error unless by is the operator.
+func requireOperator(attempt string, by identity.Principal) error {
 	if by.Kind == identity.Operator {
 		return nil
 	}
 	return errcode.New(errcode.InsufficientPermissions, "%s: only the operator may do that", attempt)
 }
 
-// setOrgPause publishes the Views of all scopes anew. It must be called with mu held.
+// setOrgPause sets the pause and recompiles the Views of all scopes, so that the gate sees it at
+// once. It returns the records to store. It must be called with mu held.
 func (o *Org) setOrgPause(p orgPause) []RecordChange {
 	defer o.notifyChanged()
 	o.pause = p
@@ -88,9 +93,9 @@ func (o *Org) setOrgPause(p orgPause) []RecordChange {
 	return append(o.epochRecords(), record(KindMeta, orgPauseKey, p))
 }
 
-// orPaused returns a View, or one that allows nothing while the organization is paused. It must be
-// called with mu held.
-func (o *Org) orPaused(view *toolgroups.View) *toolgroups.View {
+// viewUnlessPaused returns view. While the organization is paused, it returns a View that allows
+// nothing. It must be called with mu held.
+func (o *Org) viewUnlessPaused(view *toolgroups.View) *toolgroups.View {
 	if !o.pause.IsSet() {
 		return view
 	}
@@ -100,11 +105,12 @@ func (o *Org) orPaused(view *toolgroups.View) *toolgroups.View {
 	return paused
 }
 
-// loadPause reads the pause of the organization. A damaged record that may be that of a pause counts
-// as one.
+// loadPause reads the pause of the organization. The organization is paused if the record of the
+// pause is damaged, or a record whose key is damaged, too, and which may be that of the pause.
 func (o *Org) loadPause(source RecordSource) {
 	for r, err := range source.Records(string(KindMeta)) {
-		if r.Key != orgPauseKey && (err == nil || r.Key != "") {
+		unknownKey := err != nil && r.Key == ""
+		if r.Key != orgPauseKey && !unknownKey {
 			continue
 		}
 		var stored *orgPause
@@ -127,8 +133,8 @@ func (o *Org) OrgPause() Pause {
 }
 
 // HoldTask pauses a task that has not ended until ReleaseTask, for the operator or the caller
-// that started it. A task that is paused keeps its first pause, and there are no changes; only
-// that of the operator replaces that of a caller. stored is the record of the task; HoldTask updates it.
+// that started it. A task that is held keeps its first pause, and there are no changes. But the
+// operator's pause replaces a caller's. stored is the record of the task; HoldTask updates it.
 //
 // Errors have the codes TaskNotFound, also for the task of another, InsufficientPermissions
 // for agents, and Conflict if the task has ended.
@@ -168,11 +174,11 @@ func (o *Org) ReleaseTask(by identity.Principal, stored *Task) ([]RecordChange, 
 	if err := o.checkRetry(by, t); err != nil {
 		return nil, err
 	}
-	changes := o.setHeld(t, stored, nil)
-	return changes, nil
+	return o.setHeld(t, stored, nil), nil
 }
 
-// taskToPause returns the task that by may pause. It must be called with mu held.
+// taskToPause returns the task if by may pause and resume it. verb begins the error. It must be
+// called with mu held.
 func (o *Org) taskToPause(verb string, by identity.Principal, id identity.TaskID) (*Task, error) {
 	t, ok := o.tasks[id]
 	switch {
@@ -198,11 +204,11 @@ func (o *Org) errNotHeld(t *Task) error {
 	return errcode.New(errcode.Conflict, "resume task %s: %s", t.ID, why).With("task", t.ID)
 }
 
-// setHeld sets or removes the pause of a task. Without it, the deadline moves by its time. It
-// must be called with mu held.
+// setHeld sets the pause of a task, or ends it if p is nil. The end moves the deadline by the time
+// of the pause. t is the task in memory, stored its record. It must be called with mu held.
 func (o *Org) setHeld(t, stored *Task, p *Pause) []RecordChange {
 	before, text, input, result := t.Held, stored.Text, stored.Input, stored.Result
-	*stored = *t // what was read from the store may be older
+	*stored = *t // stored may be older than t, but only stored has the fields that summary leaves out
 	stored.Text, stored.Input, stored.Result, stored.Held = text, input, result, p
 	if p == nil && t.Status == Running && !t.Deadline.IsZero() {
 		stored.Deadline = t.Deadline.Add(max(0, o.config.Now().UTC().Sub(before.At)))
@@ -216,9 +222,10 @@ func (t *Task) heldByCaller() bool {
 	return t.Held != nil && t.Held.By == t.Caller && t.CallerRole != ""
 }
 
-// HeldBy returns why an agent is paused: by a pause of its task, of the organization, or of its
-// role or one that bounds it. It returns "" for an agent that is not paused and for an unknown one.
-func (o *Org) HeldBy(id identity.AgentID) string {
+// PauseReason returns a text that says why an agent is paused: its task is held, or the
+// organization, its role or a role that bounds it is paused. It returns "" for an agent that is not
+// paused and for an unknown one.
+func (o *Org) PauseReason(id identity.AgentID) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
@@ -231,9 +238,9 @@ func (o *Org) HeldBy(id identity.AgentID) string {
 	return m.scope.CurrentView().Suspended()
 }
 
-// PauseOf returns why a task that has not ended is paused: by the pause of the task, by that of the organization,
-// or by an error or its budget. It returns nil if it is not paused. The pause of a role is not
-// one of its tasks.
+// PauseOf returns why a task is paused: it is held, an error or its budget has stopped it, or the
+// organization is paused. It returns nil for a task that is not paused, has ended or is unknown.
+// The pause of a role does not pause its tasks.
 func (o *Org) PauseOf(id identity.TaskID) *TaskPause {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -251,8 +258,8 @@ func (o *Org) PauseOf(id identity.TaskID) *TaskPause {
 	return nil
 }
 
-// totalPaused returns how long the organization was paused so far, with the present pause. It
-// must be called with mu held.
+// totalPaused returns the time of all pauses of the organization, with that of the present one so
+// far. It must be called with mu held.
 func (o *Org) totalPaused() time.Duration {
 	if !o.pause.IsSet() {
 		return o.pause.Total
@@ -260,10 +267,10 @@ func (o *Org) totalPaused() time.Duration {
 	return o.pause.Total + max(0, o.config.Now().UTC().Sub(o.pause.At))
 }
 
-// DeadlineOf returns when a task is cancelled, the zero time if it has no deadline or has ended. The
-// time while the organization was paused does not count. It reports false while the time stands still: the task, or the
-// organization, is paused.
-func (o *Org) DeadlineOf(id identity.TaskID) (at time.Time, runs bool) {
+// DeadlineOf returns when a task is cancelled, the zero time if it has no deadline or has ended.
+// Time in which the organization was paused does not count. running reports whether the deadline
+// comes nearer: false while the task or the organization is paused, which moves it.
+func (o *Org) DeadlineOf(id identity.TaskID) (at time.Time, running bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	t, ok := o.tasks[id]
@@ -273,7 +280,8 @@ func (o *Org) DeadlineOf(id identity.TaskID) (at time.Time, runs bool) {
 	return o.deadline(t), t.Status == Running && t.Held == nil && !o.pause.IsSet()
 }
 
-// deadline returns the deadline of a task that has one. It must be called with mu held.
+// deadline returns the deadline of a task that has one, moved by the pauses of the organization since
+// it was set. It must be called with mu held.
 func (o *Org) deadline(t *Task) time.Time {
 	return t.Deadline.Add(max(0, o.totalPaused()-t.PausedBefore))
 }

@@ -130,7 +130,7 @@ func TestPause_HoldsWhatIsBelow(t *testing.T) {
 					p.reopen()
 				}
 				for n, a := range p.agents {
-					if got, want := p.HeldBy(a.id) != "", p.held(a); got != want {
+					if got, want := p.PauseReason(a.id) != "", p.held(a); got != want {
 						t.Fatalf("agent %d of %v: paused %v, want %v", n, p.agents, got, want)
 					}
 				}

@@ -12,13 +12,13 @@ import (
 func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	role, _, err := o.plan(by, "", spec)
+	role, _, err := o.planCreation(by, "", spec)
 	return role, err
 }
 
-// plan returns the role that a specification asks for. It reports exists if by has
-// created the same role already. It must be called with mu held.
-func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (role Role, exists bool, err error) {
+// planCreation returns the role that CreateRole would create with an id. exists reports whether by has
+// created the same role already, which planCreation then returns. It must be called with mu held.
+func (o *Org) planCreation(by identity.Principal, id identity.RoleID, spec RoleSpec) (role Role, exists bool, err error) {
 	creator, err := o.grantor(by)
 	if err != nil {
 		return Role{}, false, err
@@ -27,7 +27,7 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 		return Role{}, false, err
 	}
 	existing := o.roleNamed(o.ownerOf(by), spec.Name)
-	if existing == nil { // a stored role keeps its name
+	if existing == nil { // a stored role may have a name that an earlier version accepted
 		if err := CheckRoleName(spec.Name); err != nil {
 			return Role{}, false, err
 		}
@@ -43,7 +43,7 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 		return Role{}, false, err
 	}
 	switch {
-	case existing == nil && o.keptNames[wanted.Name] && !wanted.declared():
+	case existing == nil && o.reservedNames[wanted.Name] && !wanted.declared():
 		return Role{}, false, errcode.New(errcode.InvalidRole, "create role %q: the operator keeps this name; choose another name", wanted.Name)
 	case existing == nil:
 		return *wanted, false, nil
@@ -55,9 +55,9 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 
 // nameTaken returns the error for a role whose name an active role has.
 func nameTaken(wanted, existing *Role) error {
-	what := "choose another name or spawn that one"
+	remedy := "choose another name or spawn that one"
 	if wanted.declared() {
-		what = "choose another name, or delete or rename that one; " + existing.CreatedBy + " created it"
+		remedy = "choose another name, or delete or rename that one; " + existing.CreatedBy + " created it"
 	}
-	return errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); %s", wanted.Name, existing.ID, what).With("roleId", existing.ID)
+	return errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); %s", wanted.Name, existing.ID, remedy).With("roleId", existing.ID)
 }

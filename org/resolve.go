@@ -72,7 +72,7 @@ func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state str
 	if state, ok = o.activeCallerState(p); !ok {
 		return new(toolgroups.View), "", false
 	}
-	view = o.orPaused((&scope{role: p.Role, bounds: within(p)}).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole))
+	view = o.viewUnlessPaused((&scope{role: p.Role, bounds: within(p)}).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole))
 	view.SetEpoch(o.epoch)
 	return view, state, true
 }

@@ -261,7 +261,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	if r, ok := o.roles[id]; ok {
 		return *r, nil, nil
 	}
-	role, exists, err := o.plan(by, id, spec)
+	role, exists, err := o.planCreation(by, id, spec)
 	if err != nil || exists {
 		return role, nil, err
 	}
@@ -415,7 +415,7 @@ func (o *Org) checkRename(r *Role, name string) error {
 		return nil
 	case other != nil:
 		return errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", r.Name, name)
-	case o.keptNames[name] && r.owner() != operatorOwner():
+	case o.reservedNames[name] && r.owner() != operatorOwner():
 		return errcode.New(errcode.InvalidRole, "rename role %q to %q: a role of the operator had this name, so it cannot mean the role of a caller; choose another name", r.Name, name)
 	}
 	return nil

@@ -39,20 +39,20 @@ type RoleEdit struct {
 type roleIndex struct {
 	roles         map[identity.RoleID]*Role
 	activeRoles   map[string][]*Role   // active roles by name; callers may each have one of a name. The slices are never changed, only replaced
-	keptNames     map[string]bool      // names that declared roles have or had: no agent may name a role so
+	reservedNames map[string]bool      // names that declared roles have or had; no agent may use one for a role
 	root          *Role                // of root; not in roles, and never changed
 	defaultGroups toolgroups.GroupSet  // Use of roles that are created without one
 	draft         *toolgroups.Snapshot // what sets are bound to; nil for the current registry
 }
 
 func newRoleIndex() roleIndex {
-	return roleIndex{roles: map[identity.RoleID]*Role{}, activeRoles: map[string][]*Role{}, keptNames: map[string]bool{}, root: unlimitedRoot(), defaultGroups: toolgroups.AllGroups()}
+	return roleIndex{roles: map[identity.RoleID]*Role{}, activeRoles: map[string][]*Role{}, reservedNames: map[string]bool{}, root: unlimitedRoot(), defaultGroups: toolgroups.AllGroups()}
 }
 
 // copyFor returns a copy of x whose sets are bound to a snapshot.
 func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 	return roleIndex{
-		roles: maps.Clone(x.roles), activeRoles: maps.Clone(x.activeRoles), keptNames: maps.Clone(x.keptNames),
+		roles: maps.Clone(x.roles), activeRoles: maps.Clone(x.activeRoles), reservedNames: maps.Clone(x.reservedNames),
 		root: x.root, defaultGroups: x.defaultGroups, draft: s,
 	}
 }
@@ -64,9 +64,9 @@ func (r *Role) declared() bool { return r.CreatedBy == CreatorOperator || r.Crea
 // as a command or a file, must not find a role that an agent created after it was deleted
 // or renamed.
 func (x *roleIndex) keepNames(r *Role) {
-	x.keptNames[r.Name] = true
+	x.reservedNames[r.Name] = true
 	for _, name := range r.FormerNames {
-		x.keptNames[name] = true
+		x.reservedNames[name] = true
 	}
 }
 
@@ -204,7 +204,7 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	switch {
 	case c.Keep && old != nil && old.declared():
 		return nil, nil
-	case c.Keep && old == nil && o.keptNames[spec.Name]:
+	case c.Keep && old == nil && o.reservedNames[spec.Name]:
 		return o.planRevival(spec.Name, c.Revive), nil
 	case old == nil || old.CreatedBy != CreatorConfig:
 		return o.createConfigured(spec)
@@ -222,7 +222,7 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 // createConfigured creates a role of the configuration. Its id is new, so that it is never
 // taken for a role that was deleted, or whose record is lost.
 func (o *Org) createConfigured(spec RoleSpec) (*RoleEdit, error) {
-	role, exists, err := o.plan(identity.Principal{Kind: identity.Configuration}, identity.RoleID(identity.NewID()), spec)
+	role, exists, err := o.planCreation(identity.Principal{Kind: identity.Configuration}, identity.RoleID(identity.NewID()), spec)
 	if err != nil || exists {
 		return nil, err
 	}

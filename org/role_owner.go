@@ -79,7 +79,7 @@ func (x *roleIndex) roleNamed(w roleOwner, name string) *Role {
 // has r, and a declared role took the name later. The name stays the operator's when that
 // role is deleted or renamed. Then r is found by its id only.
 func (x *roleIndex) isShadowed(r *Role) bool {
-	return x.keptNames[r.Name] && r.owner() != operatorOwner()
+	return x.reservedNames[r.Name] && r.owner() != operatorOwner()
 }
 
 // maxNamedRoles limits the ids that the error for an ambiguous name lists.

@@ -183,7 +183,7 @@ func (o *Org) recompile(list []*scope) {
 	snapshot := o.config.Groups.CurrentSnapshot()
 	for _, s := range list {
 		o.scopes.add(s, o.lookupRole)
-		view := o.orPaused(s.compile(snapshot, o.lookupRole))
+		view := o.viewUnlessPaused(s.compile(snapshot, o.lookupRole))
 		view.SetEpoch(o.epoch)
 		s.PublishView(view)
 	}

@@ -70,7 +70,7 @@ func errSuspended(attempt string, r *Role) error {
 // youngest declared role that has or had the name of a declared one decides, so that
 // deleting a role and creating it again does not resume it.
 func (o *Org) suspensionOf(made *Role) Suspension {
-	if !made.declared() || !o.keptNames[made.Name] {
+	if !made.declared() || !o.reservedNames[made.Name] {
 		return Suspension{}
 	}
 	var last *Role

@@ -88,7 +88,7 @@ func (a *actor) step(ctx context.Context) error {
 	if a.rt.tracker.isPaused(a.task) {
 		return errTaskPaused
 	}
-	if a.rt.org.HeldBy(a.agent.ID) != "" {
+	if a.rt.org.PauseReason(a.agent.ID) != "" {
 		return errHeld
 	}
 	if len(a.state.pending) == 0 && len(a.state.repairs()) == 0 {
@@ -170,7 +170,7 @@ func (a *actor) askModel(ctx context.Context) error {
 		return err
 	case needsOperator(err):
 		return a.pause(err)
-	case err != nil && a.rt.org.HeldBy(a.agent.ID) != "":
+	case err != nil && a.rt.org.PauseReason(a.agent.ID) != "":
 		return errHeld // the model is asked again when the agent goes on
 	case err != nil:
 		return a.fail(err)

@@ -72,7 +72,7 @@ func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (re
 		return reservation{}, err
 	}
 	for {
-		if rt.org.HeldBy(agent.ID) != "" {
+		if rt.org.PauseReason(agent.ID) != "" {
 			return reservation{}, errHeld
 		}
 		r, released, err := rt.tracker.reserve(run, agent, limit, int64(tokens)+answerReserve)

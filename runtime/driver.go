@@ -329,7 +329,7 @@ func (d *Driver) stepError(err error) error {
 	case errors.Is(err, errClosing):
 		return closingError()
 	case errors.Is(err, errHeld):
-		return heldError(d.task, d.rt.org.HeldBy(d.top))
+		return heldError(d.task, d.rt.org.PauseReason(d.top))
 	case errors.Is(err, errAborted):
 		return errcode.New(errcode.TurnAborted, "the step was aborted")
 	}

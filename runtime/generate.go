@@ -243,7 +243,7 @@ func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show f
 func (x *exchange) request(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
 	limit := x.a.rt.settings.Load().Limits.Calls
 	if !x.model.language {
-		if x.a.rt.org.HeldBy(x.a.agent.ID) != "" {
+		if x.a.rt.org.PauseReason(x.a.agent.ID) != "" {
 			return nil, errHeld
 		}
 		answer, err := collect(ctx, x.model, r, nil)

@@ -142,7 +142,7 @@ func (rt *Runtime) PauseOf(id identity.TaskID) *org.TaskPause {
 		return p
 	}
 	agent, ok := rt.tracker.restingAgent(id)
-	if why := rt.org.HeldBy(agent); ok && why != "" {
+	if why := rt.org.PauseReason(agent); ok && why != "" {
 		return &org.TaskPause{TaskError: org.TaskError{Code: errcode.Paused, Message: why}}
 	}
 	return nil
@@ -168,7 +168,7 @@ func mayLift(e journal.Event) bool {
 // checkHeld rejects the calls of an agent that is paused. A denial by a pause that has ended
 // meanwhile is superseded. It is called in the commit that would start the calls.
 func (a *actor) checkHeld(calls []*gate.Admission) error {
-	if a.rt.org.HeldBy(a.agent.ID) != "" {
+	if a.rt.org.PauseReason(a.agent.ID) != "" {
 		return errHeld
 	}
 	if slices.ContainsFunc(calls, func(c *gate.Admission) bool { return c.Decision.Suspended() != "" }) {
@@ -183,7 +183,7 @@ func (t *tracker) mayRest(a *actor) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[a.task]
-	if run == nil || t.org.HeldBy(a.agent.ID) == "" {
+	if run == nil || t.org.PauseReason(a.agent.ID) == "" {
 		return run == nil
 	}
 	if run.resting == nil {
@@ -200,7 +200,7 @@ func (t *tracker) takeRested() (list []identity.AgentID) {
 	defer t.mu.Unlock()
 	for _, run := range t.tasks {
 		for id := range maps.Keys(run.resting) {
-			if t.org.HeldBy(id) == "" {
+			if t.org.PauseReason(id) == "" {
 				delete(run.resting, id)
 				list = append(list, id)
 			}

@@ -117,7 +117,7 @@ func (t *tracker) activateDriven(d *Driver) (*actor, error) {
 	if t.active[d.top] != nil {
 		return nil, errDriverBusy
 	}
-	if why := t.org.HeldBy(d.top); why != "" {
+	if why := t.org.PauseReason(d.top); why != "" {
 		return nil, heldError(d.task, why)
 	}
 	idle := t.takeCached(run, agent)

@@ -15,12 +15,13 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Limits of sessions.
+// Limits of sessions. A session ends after maxSessionIdle without a use, and maxSessionAge after it
+// began.
 const (
 	maxSessions       = 4096
 	maxSessionsOfUser = 16
-	sessionIdle       = 30 * time.Minute
-	sessionLongest    = 12 * time.Hour
+	maxSessionIdle    = 30 * time.Minute
+	maxSessionAge     = 12 * time.Hour
 )
 
 // CSRFHeader is the header in which a page sends Session.CSRF with each request that is not GET
@@ -37,7 +38,7 @@ type Session struct {
 // carried it.
 type credential struct {
 	digest  [sha256.Size]byte // of a configured token or the start-up token; or of idToken, with a prefix
-	issuer  string            // name of the issuer of idToken; "" for own tokens
+	issuer  string            // name of the issuer of idToken; "" for a configured token or the start-up token
 	idToken string
 	expires time.Time // of the token; zero if it does not expire
 	startup bool      // it is the start-up token, which ends with the process
@@ -53,19 +54,19 @@ type storedSession struct {
 
 // ended reports whether a session has ended by its limits of time.
 func (s storedSession) ended(now time.Time) bool {
-	return !now.Before(s.expiry(s.began)) || now.Sub(s.used) >= sessionIdle
+	return !now.Before(s.expiry(s.began)) || now.Sub(s.used) >= maxSessionIdle
 }
 
 // sessionTable holds sessions by the digests of their ids. When it is full, the user with the
 // most loses the oldest. The zero value is empty and safe for concurrent use.
 type sessionTable struct {
 	store  SessionStore // nil keeps sessions in memory only
-	saving sync.Mutex   // held while they are saved, so that an older state does not replace a newer one
+	saving sync.Mutex   // held while the sessions are saved, so that an older state does not replace a newer one
 
 	mu       sync.Mutex // guards what follows
 	sessions map[[sha256.Size]byte]storedSession
-	count    uint64
-	saved    time.Time // when they were saved last
+	count    uint64    // of the sessions that have begun
+	saved    time.Time // when the sessions were saved last
 }
 
 // add begins a session and returns its id.
@@ -115,26 +116,41 @@ func (s *sessionTable) removeOldest(among func(storedSession) bool) {
 	delete(s.sessions, victim)
 }
 
-// find returns the session with an id. touch counts that as a use.
-func (s *sessionTable) find(id string, now time.Time, touch bool) (storedSession, bool) {
+// find returns the session with an id, unless it has ended.
+func (s *sessionTable) find(id string, now time.Time) (storedSession, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active(sha256.Sum256([]byte(id)), now)
+}
+
+// use is find for a request that uses the session. The session then does not end for idleness until
+// maxSessionIdle from now.
+func (s *sessionTable) use(id string, now time.Time) (storedSession, bool) {
 	digest := sha256.Sum256([]byte(id))
-	due := false
+	saveNow := false
 	defer func() {
-		if due { // after mu is released
+		if saveNow { // after mu is released
 			s.save(now)
 		}
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	one, ok := s.active(digest, now)
+	if ok {
+		one.used = now
+		s.sessions[digest] = one
+		saveNow = now.Sub(s.saved) >= saveUses
+	}
+	return one, ok
+}
+
+// active returns the session with the digest of an id, and removes it if it has ended. It must be
+// called with mu held.
+func (s *sessionTable) active(digest [sha256.Size]byte, now time.Time) (storedSession, bool) {
 	one, ok := s.sessions[digest]
 	if !ok || one.ended(now) {
 		delete(s.sessions, digest)
 		return storedSession{}, false
-	}
-	if touch {
-		one.used = now
-		s.sessions[digest] = one
-		due = now.Sub(s.saved) >= saveUses
 	}
 	return one, true
 }
@@ -179,7 +195,7 @@ func (t *TokenStore) BeginSession(w http.ResponseWriter, r *http.Request, token 
 		return identity.Principal{}, Session{}, errcode.New(wire.OriginRefused, "sign in only from this gateway's own pages")
 	}
 	digest := sha256.Sum256([]byte(token))
-	p, known, err := t.byOwn(r, digest)
+	p, known, err := t.byOwnToken(r, digest)
 	if err == nil && !known {
 		err = invalidToken(errors.New("unknown token"))
 	}
@@ -196,13 +212,13 @@ func (t *TokenStore) begin(w http.ResponseWriter, r *http.Request, c credential,
 	now := t.clock.Now()
 	id := t.sessions.add(c, user, now)
 	setCookie(w, r, sessionCookie, id, site, 0)
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true}) // of the start-up token, which may have more rights
+	http.SetCookie(w, &http.Cookie{Name: startupCookie, Path: "/", MaxAge: -1, HttpOnly: true}) // the start-up token may have more rights than the session
 	return Session{CSRF: csrfOf(id), Expires: c.expiry(now)}
 }
 
 // expiry returns when a session that began at a time ends at the latest.
 func (c credential) expiry(began time.Time) time.Time {
-	last := began.Add(sessionLongest)
+	last := began.Add(maxSessionAge)
 	if !c.expires.IsZero() && c.expires.Before(last) {
 		return c.expires
 	}
@@ -212,45 +228,56 @@ func (c credential) expiry(began time.Time) time.Time {
 // FindSession returns the session that a request's cookie names, unless it has ended. It does
 // not check the credential of the session.
 func (t *TokenStore) FindSession(r *http.Request) (Session, bool) {
-	id, one, ok := t.session(r, false)
+	id, one, ok := t.session(r)
 	return Session{CSRF: csrfOf(id), Expires: one.expiry(one.began)}, ok
 }
 
 // EndSession ends the session of a request and removes its cookie. It reports whether there was
-// one.
+// such a session.
 func (t *TokenStore) EndSession(w http.ResponseWriter, r *http.Request) bool {
-	_, _, ok := t.session(r, false)
+	_, _, ok := t.session(r)
 	t.endSessions(r)
 	setCookie(w, r, sessionCookie, "", http.SameSiteStrictMode, -1)
 	return ok
 }
 
-// endSessions ends all sessions that the cookies of a request name. Their ID tokens are not kept.
+// endSessions ends all sessions that the cookies of a request name, and forgets their ID tokens.
 func (t *TokenStore) endSessions(r *http.Request) {
 	set := t.issuers.Load()
 	for _, id := range cookieValues(r, sessionCookie) {
-		if one, ok := t.sessions.find(id, t.clock.Now(), false); ok && set != nil && one.idToken != "" {
+		if one, ok := t.sessions.find(id, t.clock.Now()); ok && set != nil && one.idToken != "" {
 			set.subjects.forget(one.idToken)
 		}
 		t.sessions.remove(id, t.clock.Now())
 	}
 }
 
-// session returns the session that a cookie of a request names, with its id. Other servers on
-// this host may set cookies of the same name.
-func (t *TokenStore) session(r *http.Request, touch bool) (id string, one storedSession, ok bool) {
+// session returns the session that a request's cookie names, with its id. It does not count as a
+// use of the session.
+func (t *TokenStore) session(r *http.Request) (id string, one storedSession, ok bool) {
+	return t.firstSession(r, t.sessions.find)
+}
+
+// firstSession returns the session of the first cookie of a request for which find returns one.
+// There may be several cookies: other servers on this host may set some of the same name.
+func (t *TokenStore) firstSession(r *http.Request, find func(string, time.Time) (storedSession, bool)) (id string, one storedSession, ok bool) {
 	for _, id := range cookieValues(r, sessionCookie) {
-		if one, ok := t.sessions.find(id, t.clock.Now(), touch); ok {
+		if one, ok := find(id, t.clock.Now()); ok {
 			return id, one, true
 		}
 	}
 	return "", storedSession{}, false
 }
 
-// bySession returns the principal of the session of a request. known reports whether it has one.
+// bySession returns the principal of the session of a request. known reports whether the request
+// has a session. Revalidate, which checks again while an answer lasts, does not count as a use of the
+// session: it would never end.
 func (t *TokenStore) bySession(r *http.Request) (p identity.Principal, known bool, err error) {
-	again := SenderOf(r) != identity.Principal{} // Revalidate: an answer that lasts is no use
-	id, one, ok := t.session(r, !again)
+	find := t.sessions.use
+	if isRevalidation := SenderOf(r) != (identity.Principal{}); isRevalidation {
+		find = t.sessions.find
+	}
+	id, one, ok := t.firstSession(r, find)
 	switch {
 	case !ok:
 		return identity.Principal{}, false, nil
@@ -262,18 +289,19 @@ func (t *TokenStore) bySession(r *http.Request) (p identity.Principal, known boo
 		p, err = t.byIDToken(r, one.credential)
 		return p, true, err
 	}
-	p, own, err := t.byOwn(r, one.digest)
-	if err == nil && !own {
+	p, valid, err := t.byOwnToken(r, one.digest)
+	if err == nil && !valid {
 		err = invalidToken(errors.New("the token of the session was removed"))
 	}
 	return p, true, err
 }
 
-// byIDToken returns the principal of a user who has signed in with a browser.
+// byIDToken returns the principal of a user who has signed in with a browser. It verifies the token
+// again if the issuers were replaced meanwhile.
 func (t *TokenStore) byIDToken(r *http.Request, c credential) (identity.Principal, error) {
 	for {
 		set := t.issuers.Load()
-		guard := set.signsIn(c.issuer)
+		guard := set.signInGuard(c.issuer)
 		if guard == nil {
 			return identity.Principal{}, invalidToken(errors.New("the issuer of the session was removed"))
 		}
@@ -284,17 +312,17 @@ func (t *TokenStore) byIDToken(r *http.Request, c credential) (identity.Principa
 	}
 }
 
-// signsIn returns the issuer of this name whose users sign in with a browser, nil if there is
-// none.
-func (s *issuerSet) signsIn(name string) *issuerGuard {
+// signInGuard returns the guard of the issuer of this name whose users sign in with a browser, nil if
+// there is none.
+func (s *issuerSet) signInGuard(name string) *issuerGuard {
 	if s == nil {
 		return nil
 	}
 	return s.signIn[name]
 }
 
-// csrfOf returns the text that requests of a session carry. It is derived from the id, which a
-// page cannot read.
+// csrfOf returns the text that requests of a session carry. It is derived from the id of the session,
+// which no page can read.
 func csrfOf(id string) string {
 	sum := sha256.Sum256([]byte("csrf\x00" + id))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -335,7 +363,7 @@ func setCookie(w http.ResponseWriter, r *http.Request, name, value string, site 
 	})
 }
 
-// cookieValues returns the values of the first cookies of a name.
+// cookieValues returns the values of the first 16 cookies of a name.
 func cookieValues(r *http.Request, name string) (list []string) {
 	cookies := r.CookiesNamed(cookieNameFor(r, name))
 	for _, c := range cookies[:min(len(cookies), 16)] {

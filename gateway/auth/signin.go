@@ -99,7 +99,7 @@ func (t *TokenStore) BeginSignIn(w http.ResponseWriter, r *http.Request, issuer,
 	if issuer == "" {
 		issuer = set.onlySignIn()
 	}
-	guard, base := set.signsIn(issuer), BaseURL(r)
+	guard, base := set.signInGuard(issuer), BaseURL(r)
 	switch {
 	case guard == nil || base == "":
 		return "", errcode.New(wire.RouteNotFound, "there is no issuer %.100q with which users sign in here", issuer)
@@ -152,7 +152,7 @@ func (t *TokenStore) FinishSignIn(w http.ResponseWriter, r *http.Request) (strin
 	case len(q["code"]) != 1 || len(q["iss"]) > 1:
 		return "", signInFailed("the answer of the issuer is malformed")
 	}
-	guard := t.issuers.Load().signsIn(a.Issuer)
+	guard := t.issuers.Load().signInGuard(a.Issuer)
 	if guard == nil {
 		return "", signInFailed("the issuer is no longer configured")
 	}

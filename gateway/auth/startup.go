@@ -19,7 +19,7 @@ import (
 const TokenPrefix = "rc_"
 
 // cookieName is the name of the cookie that is issued for the startup token.
-const cookieName = "rolecall"
+const startupCookie = "rolecall"
 
 // NewToken returns a token of 32 random bytes and its digest.
 func NewToken() (token string, digest [sha256.Size]byte) {
@@ -73,7 +73,7 @@ func (t *TokenStore) startupRedirect(next http.Handler) http.Handler {
 		}
 		t.endSessions(r)
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName, Value: keys.cookie, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+			Name: startupCookie, Value: keys.cookie, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 		})
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
@@ -86,7 +86,7 @@ func (t *TokenStore) startupRedirect(next http.Handler) http.Handler {
 // something.
 func (t *TokenStore) byCookie(r *http.Request) (identity.Principal, error) {
 	k := t.keys.Load()
-	if k == nil || !k.matchesAny(r.CookiesNamed(cookieName)) {
+	if k == nil || !k.matchesAny(r.CookiesNamed(startupCookie)) {
 		return identity.Principal{}, missingToken()
 	}
 	if !isSameSiteRequest(r) {

@@ -198,16 +198,17 @@ func (t *TokenStore) identify(r *http.Request) (identity.Principal, error) {
 // byBearer returns the principal of a token.
 func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal, error) {
 	digest := sha256.Sum256([]byte(token))
-	p, known, err := t.byOwn(r, digest)
+	p, known, err := t.byOwnToken(r, digest)
 	if !known {
 		p, err = t.byIssuer(r, token, digest)
 	}
 	return t.withActiveRole(p, err)
 }
 
-// byOwn returns the principal of the start-up token, or of a token of the last ReplaceTokens.
-// known reports whether the digest is that of one of them.
-func (t *TokenStore) byOwn(r *http.Request, digest [sha256.Size]byte) (p identity.Principal, known bool, err error) {
+// byOwnToken returns the principal of a token that this process knows without an issuer: the
+// start-up token, or a configured token of the last ReplaceTokens. known reports whether the digest
+// is that of one of them.
+func (t *TokenStore) byOwnToken(r *http.Request, digest [sha256.Size]byte) (p identity.Principal, known bool, err error) {
 	if t.isStartup(digest) {
 		return operator, true, nil
 	}

@@ -84,11 +84,11 @@ func walk(data []byte, s *KeySet, object bool) (Result, error) {
 	if !utf8.Valid(data) {
 		return Result{}, &Error{invalidUTF8(data), "invalid UTF-8"}
 	}
-	w := walker{data: data, result: Result{Valid: true, Values: 1}}
-	if w.document(s, object) == invalid {
-		return Result{}, &Error{w.at, w.reason}
+	p := parser{data: data, result: Result{Valid: true, Values: 1}}
+	if p.document(s, object) == invalid {
+		return Result{}, &Error{p.at, p.reason}
 	}
-	return w.result, nil
+	return p.result, nil
 }
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8.

@@ -15,7 +15,7 @@ const maxShown = 64
 // neither, as each has a bit in members.seen.
 const manyKeys = 24
 
-// key is a key of an open object: a range of walker.data or, if unescaped, of walker.text.
+// key is a key of an open object: a range of parser.data or, if unescaped, of parser.text.
 type key struct {
 	start, end int32
 	unescaped  bool
@@ -27,131 +27,131 @@ type members struct {
 	keySet *KeySet        // of the object
 	count  int            // keys so far
 	seen   uint64         // the first 64 known names that were present, a bit each
-	first  int            // index of the first unknown key in walker.keys
-	many   map[string]key // the unknown keys, if there are many; by walker.identity
+	first  int            // index of the first unknown key in parser.keys
+	many   map[string]key // the unknown keys, if there are many; by parser.identity
 }
 
 // member parses a key, the colon and the value.
-func (w *walker) member(i int, m *members) int {
-	if w.peek(i) != '"' {
-		return w.fail(i, w.expected(i, "a key"))
+func (p *parser) member(i int, m *members) int {
+	if p.peek(i) != '"' {
+		return p.fail(i, p.expected(i, "a key"))
 	}
-	end, escaped := w.quoted(i)
+	end, escaped := p.quoted(i)
 	if end == invalid {
 		return invalid
 	}
-	at, ok := w.checkKey(m, i, end, escaped)
+	at, ok := p.checkKey(m, i, end, escaped)
 	if !ok {
 		return invalid
 	}
 	m.count++
-	if i = w.space(end); w.peek(i) != ':' {
-		return w.fail(i, w.expected(i, "':'"))
+	if i = p.space(end); p.peek(i) != ':' {
+		return p.fail(i, p.expected(i, "':'"))
 	}
-	return w.value(w.space(i+1), m.keySet.property(at))
+	return p.value(p.space(i+1), m.keySet.property(at))
 }
 
 // checkKey adds the key in data[start:end] to m and returns its number among the known names,
 // -1 if it is unknown.
-func (w *walker) checkKey(m *members, start, end int, escaped bool) (at int, ok bool) {
-	name := w.data[start+1 : end-1]
+func (p *parser) checkKey(m *members, start, end int, escaped bool) (at int, ok bool) {
+	name := p.data[start+1 : end-1]
 	if escaped {
-		name = w.unescaped(name)
+		name = p.unescaped(name)
 	}
 	at = m.keySet.number(name)
 	if at < 0 || at >= 64 {
-		return at, w.addKey(m, start, w.newKey(name, start, escaped), at)
+		return at, p.addKey(m, start, p.newKey(name, start, escaped), at)
 	}
 	bit := uint64(1) << at
 	if m.seen&bit != 0 {
-		return at, w.failDuplicate(start, name)
+		return at, p.failDuplicate(start, name)
 	}
 	m.seen |= bit
 	return at, true
 }
 
 // addKey adds a key that has no bit in m.seen.
-func (w *walker) addKey(m *members, start int, k key, at int) bool {
-	name := w.name(k)
+func (p *parser) addKey(m *members, start int, k key, at int) bool {
+	name := p.name(k)
 	k.known = at >= 0
-	if other, found := w.findKey(m, k); found {
-		return w.failSame(start, w.name(other), name)
+	if other, found := p.findKey(m, k); found {
+		return p.failSame(start, p.name(other), name)
 	}
 	if known := m.keySet.caseVariant(name, at); known != "" {
-		w.fail(start, fmt.Sprintf("key %q differs from %q in case only: write %q", textutil.Truncate(string(name), maxShown), known, known))
+		p.fail(start, fmt.Sprintf("key %q differs from %q in case only: write %q", textutil.Truncate(string(name), maxShown), known, known))
 		return false
 	}
-	w.require(at >= 0 || !m.keySet.closed())
+	p.recordFit(at >= 0 || !m.keySet.closed())
 	return true
 }
 
 // failSame fails at a key that equals another one, or differs from it in case only.
-func (w *walker) failSame(start int, other, name []byte) bool {
+func (p *parser) failSame(start int, other, name []byte) bool {
 	if bytes.Equal(other, name) {
-		return w.failDuplicate(start, name)
+		return p.failDuplicate(start, name)
 	}
-	w.fail(start, fmt.Sprintf("keys %q and %q differ in case only: write one of them", textutil.Truncate(string(other), maxShown), textutil.Truncate(string(name), maxShown)))
+	p.fail(start, fmt.Sprintf("keys %q and %q differ in case only: write one of them", textutil.Truncate(string(other), maxShown), textutil.Truncate(string(name), maxShown)))
 	return false
 }
 
-func (w *walker) failDuplicate(start int, name []byte) bool {
-	w.fail(start, fmt.Sprintf("duplicate key %q", textutil.Truncate(string(name), maxShown)))
+func (p *parser) failDuplicate(start int, name []byte) bool {
+	p.fail(start, fmt.Sprintf("duplicate key %q", textutil.Truncate(string(name), maxShown)))
 	return false
 }
 
 // unescaped appends a key to text and returns it without escapes.
-func (w *walker) unescaped(quoted []byte) []byte {
-	from := len(w.text)
-	w.text = unescape(w.text, quoted)
-	return w.text[from:]
+func (p *parser) unescaped(quoted []byte) []byte {
+	from := len(p.text)
+	p.text = unescape(p.text, quoted)
+	return p.text[from:]
 }
 
 // newKey returns the key of a name. An escaped name is at the end of text; any other is in
 // data, after the quote at start.
-func (w *walker) newKey(name []byte, start int, escaped bool) key {
+func (p *parser) newKey(name []byte, start int, escaped bool) key {
 	first := start + 1
 	if escaped {
-		first = len(w.text) - len(name)
+		first = len(p.text) - len(name)
 	}
 	return key{start: int32(first), end: int32(first + len(name)), unescaped: escaped}
 }
 
 // name returns the text of a key, without escapes.
-func (w *walker) name(k key) []byte {
+func (p *parser) name(k key) []byte {
 	if k.unescaped {
-		return w.text[k.start:k.end]
+		return p.text[k.start:k.end]
 	}
-	return w.data[k.start:k.end]
+	return p.data[k.start:k.end]
 }
 
 // findKey returns the key of m that is the same as k, and adds k if there is none. Where
 // the KeySet folds keys, unknown names that differ in case only are the same.
-func (w *walker) findKey(m *members, k key) (same key, found bool) {
-	if m.many == nil && (w.keyCount-m.first == manyKeys || w.keyCount == len(w.keys)) {
-		w.moveToMap(m)
+func (p *parser) findKey(m *members, k key) (same key, found bool) {
+	if m.many == nil && (p.keyCount-m.first == manyKeys || p.keyCount == len(p.keys)) {
+		p.moveToMap(m)
 	}
 	if m.many != nil {
-		id := w.identity(m, k)
+		id := p.identity(m, k)
 		if same, found = m.many[id]; !found {
 			m.many[id] = k
 		}
 		return same, found
 	}
 	if !m.keySet.foldsKeys() || k.known {
-		return w.findPair(m.first, k)
+		return p.findPair(m.first, k)
 	}
-	for _, other := range w.keys[m.first:w.keyCount] {
-		if !other.known && bytes.EqualFold(w.name(other), w.name(k)) {
+	for _, other := range p.keys[m.first:p.keyCount] {
+		if !other.known && bytes.EqualFold(p.name(other), p.name(k)) {
 			return other, true
 		}
 	}
-	w.push(k)
+	p.push(k)
 	return key{}, false
 }
 
 // identity returns a text that is equal for keys that are the same.
-func (w *walker) identity(m *members, k key) string {
-	name := w.name(k)
+func (p *parser) identity(m *members, k key) string {
+	name := p.name(k)
 	if !m.keySet.foldsKeys() {
 		return string(name)
 	}
@@ -162,27 +162,27 @@ func (w *walker) identity(m *members, k key) string {
 }
 
 // findPair returns the key from first on that equals k, and adds k if there is none.
-func (w *walker) findPair(first int, k key) (same key, found bool) {
-	for _, other := range w.keys[first:w.keyCount] {
-		if other.end-other.start == k.end-k.start && string(w.name(other)) == string(w.name(k)) {
+func (p *parser) findPair(first int, k key) (same key, found bool) {
+	for _, other := range p.keys[first:p.keyCount] {
+		if other.end-other.start == k.end-k.start && string(p.name(other)) == string(p.name(k)) {
 			return other, true
 		}
 	}
-	w.push(k)
+	p.push(k)
 	return key{}, false
 }
 
 // push adds a key to keys, which has space.
-func (w *walker) push(k key) {
-	w.keys[w.keyCount] = k
-	w.keyCount++
+func (p *parser) push(k key) {
+	p.keys[p.keyCount] = k
+	p.keyCount++
 }
 
 // moveToMap moves the unknown keys of m to a map.
-func (w *walker) moveToMap(m *members) {
+func (p *parser) moveToMap(m *members) {
 	m.many = make(map[string]key, 2*manyKeys)
-	for _, k := range w.keys[m.first:w.keyCount] {
-		m.many[w.identity(m, k)] = k
+	for _, k := range p.keys[m.first:p.keyCount] {
+		m.many[p.identity(m, k)] = k
 	}
-	w.keyCount = m.first
+	p.keyCount = m.first
 }

@@ -2,180 +2,180 @@ package strictjson
 
 import "fmt"
 
-// walker parses one document. Its methods accept the offset where something begins and return
-// the offset after it. If the document is rejected, they return invalid and set at and
-// reason. The offset is not a field of walker, since that would cost a store and a load for
-// each token.
-type walker struct {
+// parser parses one document. Its methods accept the offset where a value or another part begins,
+// and return the offset after that part. If the document is malformed, they return invalid and set at
+// and reason. A value that its KeySet does not allow is no such error: it only clears result.Valid.
+// The offset is not a field of parser, since that would cost a store and a load for each token.
+type parser struct {
 	data   []byte
 	result Result
 	depth  int // open arrays and objects
 
-	keys     [64]key // unknown keys of all open objects, innermost last, and elements of arrays that must be unique
+	keys     [64]key // unknown keys of all open objects, innermost last; also the elements of open arrays whose elements must differ
 	keyCount int     // the length of keys
 	text     []byte  // unescaped keys
 
-	at     int // with reason: of the Error
-	reason string
+	at     int    // Offset of the Error
+	reason string // Reason of the Error
 }
 
 // invalid is returned instead of an offset when the document is rejected.
 const invalid = -1
 
 // document parses a value and the white space around it.
-func (w *walker) document(s *KeySet, object bool) int {
-	i := w.space(0)
-	if object && w.peek(i) != '{' {
-		return w.fail(i, "not an object")
+func (p *parser) document(s *KeySet, object bool) int {
+	i := p.space(0)
+	if object && p.peek(i) != '{' {
+		return p.fail(i, "not an object")
 	}
-	if i = w.value(i, s); i == invalid {
+	if i = p.value(i, s); i == invalid {
 		return invalid
 	}
-	if i = w.space(i); i < len(w.data) {
-		return w.fail(i, "text after the document")
+	if i = p.space(i); i < len(p.data) {
+		return p.fail(i, "text after the document")
 	}
 	return i
 }
 
 // value parses the value that begins at i and checks it against s.
-func (w *walker) value(i int, s *KeySet) int {
-	switch b := w.peek(i); {
+func (p *parser) value(i int, s *KeySet) int {
+	switch b := p.peek(i); {
 	case isDigit(b):
-		return w.number(i, s)
+		return p.number(i, s)
 	case b == '"':
-		return w.string(i, s)
+		return p.string(i, s)
 	case b == '{':
-		return w.object(i, s)
+		return p.object(i, s)
 	case b == '[':
-		return w.array(i, s)
+		return p.array(i, s)
 	case b == 't':
-		return w.literal(i, "true", s)
+		return p.literal(i, "true", s)
 	case b == 'f':
-		return w.literal(i, "false", s)
+		return p.literal(i, "false", s)
 	case b == 'n':
-		return w.literal(i, "null", s)
+		return p.literal(i, "null", s)
 	}
-	return w.number(i, s)
+	return p.number(i, s)
 }
 
 // array parses the array that begins at i.
-func (w *walker) array(i int, s *KeySet) int {
-	if !w.enter() {
-		return w.failDepth(i)
+func (p *parser) array(i int, s *KeySet) int {
+	if !p.enter() {
+		return p.failDepth(i)
 	}
-	elements, unique, first := s.element(), s.unique(), w.keyCount
+	elements, unique, first := s.element(), s.unique(), p.keyCount
 	count := 0
-	i = w.space(i + 1)
-	for w.peek(i) != ']' || count > 0 {
-		end := w.value(i, elements)
+	i = p.space(i + 1)
+	for p.peek(i) != ']' || count > 0 {
+		end := p.value(i, elements)
 		if end == invalid {
 			return invalid
 		}
 		count++
 		if unique {
-			w.distinct(first, i, end)
+			p.distinct(first, i, end)
 		}
-		i = w.space(end)
-		if w.peek(i) != ',' {
+		i = p.space(end)
+		if p.peek(i) != ',' {
 			break
 		}
-		i = w.space(i + 1)
+		i = p.space(i + 1)
 	}
-	if w.peek(i) != ']' {
-		return w.fail(i, w.expected(i, "',' or ']'"))
+	if p.peek(i) != ']' {
+		return p.fail(i, p.expected(i, "',' or ']'"))
 	}
-	w.leave(first, count)
+	p.leave(first, count)
 	if s != nil && s.Rules != nil {
-		w.require(s.Rules.FitsArray(count))
+		p.recordFit(s.Rules.FitsArray(count))
 	}
 	return i + 1
 }
 
 // object parses the object that begins at i.
-func (w *walker) object(i int, s *KeySet) int {
-	if !w.enter() {
-		return w.failDepth(i)
+func (p *parser) object(i int, s *KeySet) int {
+	if !p.enter() {
+		return p.failDepth(i)
 	}
-	m := members{keySet: s, first: w.keyCount}
-	i = w.space(i + 1)
-	for w.peek(i) != '}' || m.count > 0 {
-		i = w.member(i, &m)
+	m := members{keySet: s, first: p.keyCount}
+	i = p.space(i + 1)
+	for p.peek(i) != '}' || m.count > 0 {
+		i = p.member(i, &m)
 		if i == invalid {
 			return invalid
 		}
-		i = w.space(i)
-		if w.peek(i) != ',' {
+		i = p.space(i)
+		if p.peek(i) != ',' {
 			break
 		}
-		i = w.space(i + 1)
+		i = p.space(i + 1)
 	}
-	if w.peek(i) != '}' {
-		return w.fail(i, w.expected(i, "',' or '}'"))
+	if p.peek(i) != '}' {
+		return p.fail(i, p.expected(i, "',' or '}'"))
 	}
-	w.leave(m.first, m.count)
+	p.leave(m.first, m.count)
 	if s != nil && s.Rules != nil {
-		w.require(s.Rules.FitsObject(m.count, m.seen))
+		p.recordFit(s.Rules.FitsObject(m.count, m.seen))
 	}
 	return i + 1
 }
 
 // enter enters an array or object. It reports false if it is nested too deep.
-func (w *walker) enter() bool {
-	w.depth++
-	return w.depth <= MaxDepth
+func (p *parser) enter() bool {
+	p.depth++
+	return p.depth <= MaxDepth
 }
 
 // leave leaves an array or object with count values, and drops its keys, which begin at first.
-func (w *walker) leave(first, count int) {
-	w.depth--
-	w.keyCount = first
-	w.result.Values += count
+func (p *parser) leave(first, count int) {
+	p.depth--
+	p.keyCount = first
+	p.result.Values += count
 }
 
-// require records whether a value satisfies its rules.
-func (w *walker) require(fits bool) {
+// recordFit records whether a value satisfies its rules.
+func (p *parser) recordFit(fits bool) {
 	if !fits {
-		w.result.Valid = false
+		p.result.Valid = false
 	}
 }
 
 // peek returns the byte at i, 0 at the end of the document. No JSON token begins with 0.
-func (w *walker) peek(i int) byte {
-	if i < len(w.data) {
-		return w.data[i]
+func (p *parser) peek(i int) byte {
+	if i < len(p.data) {
+		return p.data[i]
 	}
 	return 0
 }
 
 // space returns the offset after white space. It is small enough to be inlined.
-func (w *walker) space(i int) int {
-	if i < len(w.data) && w.data[i] <= ' ' {
-		return w.skipSpace(i)
+func (p *parser) space(i int) int {
+	if i < len(p.data) && p.data[i] <= ' ' {
+		return p.skipSpace(i)
 	}
 	return i
 }
 
 // skipSpace is the loop of space.
-func (w *walker) skipSpace(i int) int {
-	for i < len(w.data) && isSpace[w.data[i]] {
+func (p *parser) skipSpace(i int) int {
+	for i < len(p.data) && isSpace[p.data[i]] {
 		i++
 	}
 	return i
 }
 
 // fail rejects the document for a reason at i.
-func (w *walker) fail(i int, reason string) int {
-	w.at, w.reason = i, reason
+func (p *parser) fail(i int, reason string) int {
+	p.at, p.reason = i, reason
 	return invalid
 }
 
-func (w *walker) failDepth(i int) int {
-	return w.fail(i, fmt.Sprintf("nesting deeper than %d", MaxDepth))
+func (p *parser) failDepth(i int) int {
+	return p.fail(i, fmt.Sprintf("nesting deeper than %d", MaxDepth))
 }
 
 // expected returns the reason for an error at i, where what is missing.
-func (w *walker) expected(i int, what string) string {
-	if i >= len(w.data) {
+func (p *parser) expected(i int, what string) string {
+	if i >= len(p.data) {
 		return "document ends where " + what + " was expected"
 	}
 	return "expected " + what

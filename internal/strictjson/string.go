@@ -9,10 +9,10 @@ import (
 )
 
 // string parses the string that begins at i and checks it against s.
-func (w *walker) string(i int, s *KeySet) int {
-	end, escaped := w.quoted(i)
+func (p *parser) string(i int, s *KeySet) int {
+	end, escaped := p.quoted(i)
 	if s != nil && s.Rules != nil && end != invalid {
-		w.require(s.Rules.FitsString(w.data[i+1:end-1], escaped))
+		p.recordFit(s.Rules.FitsString(p.data[i+1:end-1], escaped))
 	}
 	return end
 }
@@ -20,36 +20,36 @@ func (w *walker) string(i int, s *KeySet) int {
 // quoted parses a string and reports whether it has escapes. It checks eight bytes at a time.
 // The loop is not a function of its own, because most strings are short and a call would cost
 // more than it.
-func (w *walker) quoted(i int) (end int, escaped bool) {
+func (p *parser) quoted(i int) (end int, escaped bool) {
 	for i++; ; {
-		if i+8 > len(w.data) {
-			i = skipPlain(w.data, i)
-		} else if marks := special(binary.LittleEndian.Uint64(w.data[i:])); marks == 0 {
+		if i+8 > len(p.data) {
+			i = skipPlain(p.data, i)
+		} else if marks := special(binary.LittleEndian.Uint64(p.data[i:])); marks == 0 {
 			i += 8
 			continue
 		} else {
 			i += bits.TrailingZeros64(marks) / 8
 		}
-		switch w.peek(i) {
+		switch p.peek(i) {
 		case '"':
 			return i + 1, escaped
 		case '\\':
 			escaped = true
-			if i = w.escape(i); i == invalid {
+			if i = p.escape(i); i == invalid {
 				return invalid, true
 			}
 		default:
-			return w.failString(i), escaped
+			return p.failString(i), escaped
 		}
 	}
 }
 
 // failString rejects a string at i, where it ends or has a control character.
-func (w *walker) failString(i int) int {
-	if i >= len(w.data) {
-		return w.fail(i, "string without end")
+func (p *parser) failString(i int) int {
+	if i >= len(p.data) {
+		return p.fail(i, "string without end")
 	}
-	return w.fail(i, "control character in a string")
+	return p.fail(i, "control character in a string")
 }
 
 // skipPlain returns the offset of the first byte from i that is not a plain character of a
@@ -72,31 +72,31 @@ func special(word uint64) uint64 {
 }
 
 // escape parses one escape sequence, or two that are a surrogate pair.
-func (w *walker) escape(i int) int {
-	if i+1 >= len(w.data) {
-		return w.fail(i, "string without end")
+func (p *parser) escape(i int) int {
+	if i+1 >= len(p.data) {
+		return p.fail(i, "string without end")
 	}
-	switch w.data[i+1] {
+	switch p.data[i+1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i + 2
 	case 'u':
-		return w.codePoint(i)
+		return p.codePoint(i)
 	}
-	return w.fail(i, "invalid escape")
+	return p.fail(i, "invalid escape")
 }
 
 // codePoint parses \uXXXX. A high surrogate must be followed by a low one.
-func (w *walker) codePoint(i int) int {
-	unit, ok := hex4(w.data, i)
+func (p *parser) codePoint(i int) int {
+	unit, ok := hex4(p.data, i)
 	switch {
 	case !ok:
-		return w.fail(i, "invalid \\u escape")
+		return p.fail(i, "invalid \\u escape")
 	case unit < 0xD800 || unit > 0xDFFF:
 		return i + 6
 	}
-	low, ok := hex4(w.data, i+6)
+	low, ok := hex4(p.data, i+6)
 	if unit > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-		return w.fail(i, "lone surrogate escape")
+		return p.fail(i, "lone surrogate escape")
 	}
 	return i + 12
 }

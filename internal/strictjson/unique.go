@@ -5,13 +5,13 @@ import "bytes"
 // distinct checks that the element data[start:end] differs from the elements of its array
 // before it, which are in keys from first on. It does not decide for values that can be
 // written in several ways, nor for arrays of many elements.
-func (w *walker) distinct(first, start, end int) {
-	if !isCanonical(w.data[start:end]) || w.keyCount-first == manyKeys || w.keyCount == len(w.keys) {
-		w.require(false)
+func (p *parser) distinct(first, start, end int) {
+	if !isCanonical(p.data[start:end]) || p.keyCount-first == manyKeys || p.keyCount == len(p.keys) {
+		p.recordFit(false)
 		return
 	}
-	_, found := w.findPair(first, key{start: int32(start), end: int32(end)})
-	w.require(!found)
+	_, found := p.findPair(first, key{start: int32(start), end: int32(end)})
+	p.recordFit(!found)
 }
 
 // isCanonical reports whether no other text has the same value as element.

@@ -172,7 +172,7 @@ func (m *message) FinalAnswer() (*model.Answer, error) {
 	m.Draft.Usage = m.usage.sum()
 	switch m.stop {
 	case "refusal":
-		m.Refusal(model.Refusal, "", m.reason)
+		m.RecordRefusal(model.Refusal, "", m.reason)
 	case "max_tokens", "model_context_window_exceeded":
 		m.Draft.Stop = model.Length
 	default:

@@ -184,9 +184,9 @@ func (a *answer) FinalAnswer() (*model.Answer, error) {
 	case "malformed_model_output", "malformed_tool_use":
 		return nil, a.TransientError("aborted its answer (%s)", a.stop)
 	case "guardrail_intervened", "content_filtered":
-		a.Refusal(model.ContentFilter, a.stop, "")
+		a.RecordRefusal(model.ContentFilter, a.stop, "")
 	case "refusal":
-		a.Refusal(model.Refusal, "", "")
+		a.RecordRefusal(model.Refusal, "", "")
 	case "max_tokens", "model_context_window_exceeded":
 		a.Draft.Stop = model.Length
 	default:

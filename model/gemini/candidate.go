@@ -126,7 +126,7 @@ func (c *candidate) FinalAnswer() (*model.Answer, error) {
 	c.Draft.Usage = c.usage.sum()
 	switch {
 	case c.blocked != "" || refusals[c.finish]:
-		c.Refusal(model.ContentFilter, cmp.Or(c.blocked, c.finish), c.reason)
+		c.RecordRefusal(model.ContentFilter, cmp.Or(c.blocked, c.finish), c.reason)
 	case c.finish == "MAX_TOKENS":
 		c.Draft.Stop = model.Length
 	}

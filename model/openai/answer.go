@@ -130,7 +130,7 @@ func (a *answer) updateMessage(m gjson.Result, partial bool) (err error) {
 
 // check returns an error if the answer exceeds its limits.
 func (a *answer) check() error {
-	if a.reasoning.size > maxReasoning {
+	if a.reasoning.isTooLarge() {
 		return a.PermanentError(errcode.LLMCallFailed, "sent more than %d bytes of reasoning", maxReasoning)
 	}
 	return a.Draft.Check()
@@ -264,7 +264,7 @@ func (a *answer) FinalAnswer() (*model.Answer, error) {
 			a.Draft.AppendText("The provider's content filter stopped this answer.")
 		}
 	}
-	a.Draft.Reasoning = a.reasoning.raw()
+	a.Draft.Reasoning = a.reasoning.document()
 	return a.ResponseReader.Answer(), nil
 }
 

@@ -26,41 +26,46 @@ const (
 // reasoning collects the reasoning of an answer. If a server uses several of the
 // fields above, only the first in their order is recorded: the others repeat it.
 type reasoning struct {
-	details []*detail
-	texts   [2]strings.Builder // fieldContent, fieldReasoning
-	sent    [2]bool            // the field was present, even if empty
-	size    int
+	details   []*detail       // of fieldDetails
+	content   reasoningText   // of fieldContent
+	reasoning strings.Builder // of fieldReasoning
+	size      int             // bytes of all fields
 }
 
-// update adds the reasoning of a message, or of a part of one.
+// reasoningText is the text of a field that is sent back even if it is empty.
+type reasoningText struct {
+	strings.Builder
+	received bool
+}
+
+// isTooLarge reports whether the answer has more reasoning than the limits allow. Such an answer is
+// an error, so update need not keep all of it.
+func (r *reasoning) isTooLarge() bool { return r.size > maxReasoning || len(r.details) > maxDetails }
+
+// update adds the value of a field with reasoning, of a message or of a part of one. It ignores other
+// fields.
 func (r *reasoning) update(key string, value gjson.Result, partial bool) {
 	switch {
 	case key == fieldDetails && value.IsArray():
-		if r.size += len(value.Raw); r.size > maxReasoning {
+		if r.size += len(value.Raw); r.isTooLarge() {
 			return
 		}
 		value.ForEach(func(_, d gjson.Result) bool {
 			r.addDetail(d, partial)
-			if len(r.details) > maxDetails {
-				r.size = maxReasoning + 1
-			}
-			return r.size <= maxReasoning
+			return !r.isTooLarge()
 		})
 	case key == fieldContent && value.Type == gjson.String:
-		r.addText(0, value.Str)
+		r.size += len(value.Str)
+		r.content.received = true
+		r.content.WriteString(value.Str)
 	case key == fieldReasoning && value.Type == gjson.String:
-		r.addText(1, value.Str)
+		r.size += len(value.Str)
+		r.reasoning.WriteString(value.Str)
 	}
 }
 
-func (r *reasoning) addText(which int, text string) {
-	r.size += len(text)
-	r.sent[which] = true
-	r.texts[which].WriteString(text)
-}
-
-// raw returns the field to send back in an object, or nil if there is none.
-func (r *reasoning) raw() []byte {
+// document returns an object with the field to send back, or nil if there is none.
+func (r *reasoning) document() []byte {
 	switch {
 	case len(r.details) > 0:
 		b := append([]byte(nil), `{"`+fieldDetails+`":[`...)
@@ -71,10 +76,10 @@ func (r *reasoning) raw() []byte {
 			b = d.append(b)
 		}
 		return append(b, `]}`...)
-	case r.sent[0]: // DeepSeek requires the field even if it is empty
-		return append(appendField(nil, `{"`+fieldContent+`":`, r.texts[0].String()), '}')
-	case r.texts[1].Len() > 0:
-		return append(appendField(nil, `{"`+fieldReasoning+`":`, r.texts[1].String()), '}')
+	case r.content.received: // DeepSeek requires the field even if it is empty
+		return append(appendField(nil, `{"`+fieldContent+`":`, r.content.String()), '}')
+	case r.reasoning.Len() > 0:
+		return append(appendField(nil, `{"`+fieldReasoning+`":`, r.reasoning.String()), '}')
 	}
 	return nil
 }
@@ -96,10 +101,10 @@ func appendReasoning(b, recorded []byte) []byte {
 // the parts of a stream joined.
 type detail struct {
 	kind, index string
-	keys        []string // in their original order
-	raw         map[string]string
-	key         string // the field whose text arrives in parts; "" if there is none
-	text        strings.Builder
+	names       []string          // of the fields, in their original order
+	raw         map[string]string // the first value of each field other than null, as JSON
+	textName    string            // the field whose text arrives in parts; "" if there is none
+	text        strings.Builder   // of all parts
 }
 
 // addDetail adds a detail. A part of a stream is joined to the previous detail if both
@@ -122,13 +127,12 @@ func (d *detail) continues(next *detail) bool {
 	return d.kind == next.kind && d.index == next.index && (d.kind == "reasoning.text" || d.kind == "reasoning.summary")
 }
 
-// merge adds the fields of a part: text is appended, and of any other field the first
-// value counts.
+// merge adds the fields of a part. It appends the text. Any other field keeps its first value.
 func (d *detail) merge(from gjson.Result) {
 	from.ForEach(func(key, value gjson.Result) bool {
 		switch name := key.Str; {
-		case (name == "text" || name == "summary") && value.Type == gjson.String && (d.key == "" || d.key == name):
-			d.key = name
+		case (name == "text" || name == "summary") && value.Type == gjson.String && (d.textName == "" || d.textName == name):
+			d.textName = name
 			d.setFirst(name, value.Raw)
 			d.text.WriteString(value.Str)
 		default:
@@ -143,7 +147,7 @@ func (d *detail) merge(from gjson.Result) {
 func (d *detail) setFirst(name, raw string) {
 	switch d.raw[name] {
 	case "":
-		d.keys = append(d.keys, name)
+		d.names = append(d.names, name)
 		d.raw[name] = raw
 	case "null":
 		d.raw[name] = raw
@@ -153,15 +157,15 @@ func (d *detail) setFirst(name, raw string) {
 // append appends the detail as JSON.
 func (d *detail) append(b []byte) []byte {
 	b = append(b, '{')
-	for i, key := range d.keys {
+	for i, name := range d.names {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(chat.AppendString(b, key), ':')
-		if key == d.key {
+		b = append(chat.AppendString(b, name), ':')
+		if name == d.textName {
 			b = chat.AppendString(b, d.text.String())
 		} else {
-			b = append(b, d.raw[key]...)
+			b = append(b, d.raw[name]...)
 		}
 	}
 	return append(b, '}')

@@ -24,23 +24,24 @@ type Decoder interface {
 	FinalAnswer() (*model.Answer, error)
 }
 
-// ResponseReader reads one answer and is the part of it that all Decoders share.
+// ResponseReader has what the Decoders of all providers share: they embed it. It reads one answer.
 type ResponseReader struct {
 	Draft chat.AnswerBuilder
 	Tools *chat.ToolList // nil if none are offered
-	Ended bool           // set by the Decoder at the end of the answer; nothing more is read
+	Ended bool           // set by the Decoder when the provider has marked the end of the answer; nothing more is read
 
 	model   *Model
 	items   []model.Item // the conversation that is answered
 	yield   func(model.AnswerDelta, error) bool
 	stopped bool // the caller stopped reading deltas
-	shown   chat.ThinkingFilter
+	visible chat.ThinkingFilter
 }
 
-// EmitDelta yields d to the caller of Generate if the answer is streamed, without thinking
-// in the text. d.Tool is the name under which the provider knows the tool.
+// EmitDelta yields d to the caller of Model.Generate if the answer is streamed. It takes thinking
+// out of the text. d.Tool is the name that the provider was given for the tool; the caller gets the
+// tool's own name.
 func (r *ResponseReader) EmitDelta(d model.AnswerDelta) {
-	d.Text = r.shown.Show(d.Text)
+	d.Text = r.visible.Show(d.Text)
 	d.Tool = r.Tools.OriginalName(d.Tool)
 	if d != (model.AnswerDelta{}) && r.model.config.Stream && !r.stopped {
 		d.Text, d.Tool, d.Args = strings.Clone(d.Text), strings.Clone(d.Tool), strings.Clone(d.Args) // do not keep the memory of the event
@@ -48,9 +49,10 @@ func (r *ResponseReader) EmitDelta(d model.AnswerDelta) {
 	}
 }
 
-// Refusal ends an answer that the model (model.Refusal) or the provider's filter
-// (model.ContentFilter) refused. kind and reason are the provider's explanation, or "".
-func (r *ResponseReader) Refusal(stop model.StopReason, kind, reason string) {
+// RecordRefusal records in Draft that the model (stop is model.Refusal) or the provider's filter
+// (model.ContentFilter) refused to answer, and appends a sentence that says so to its text. kind and
+// reason are the provider's explanation, or "".
+func (r *ResponseReader) RecordRefusal(stop model.StopReason, kind, reason string) {
 	text := "The model refused to answer"
 	if r.Draft.HasText() {
 		text = "\n\nThe model refused to go on"

@@ -33,7 +33,7 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 		return tool.Result{}, err
 	}
 	defer answer.Body.Close()
-	most := r.tool.bytes()
+	most := r.tool.maxBytes()
 	if most <= 0 {
 		most = defaultBody
 	}

@@ -9,7 +9,7 @@ import (
 
 // checkRectangular rejects nested lists of different lengths. PostgreSQL has no arrays
 // of that form, and its driver would silently drop elements.
-func (t *declared) checkRectangular(args []any) error {
+func (t *declaredTool) checkRectangular(args []any) error {
 	for i, arg := range args {
 		if _, ok := dimensions(reflect.ValueOf(arg)); !ok {
 			name := t.config.Parameters.OrdinaryNames()[i]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -14,15 +15,16 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// declared is a tool declared in the configuration. It is immutable.
-type declared struct {
+// declaredTool is a tool that the configuration declares. It implements tool.Tool. It is immutable.
+type declaredTool struct {
 	module     *Module
 	config     toolboxfile.DeclaredTool
 	definition tool.Definition
 	action     action
 }
 
-// action runs one call of a tool. Its errors have a code, except those of ctx.
+// action runs the calls of a tool: statement, execute, listing or request. Its errors have a code,
+// except those of ctx.
 type action interface {
 	run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error)
 }
@@ -30,35 +32,51 @@ type action interface {
 // toolKind describes one type of tool.
 type toolKind struct {
 	sources []string // the types of sources it works with
-	reads   bool     // always ReadOnly, whatever the configuration says
-	action  func(*declared) (action, error)
+	effect  effectFrom
+	action  func(*declaredTool) (action, error)
 }
+
+// effectFrom says where the effect class of a tool comes from.
+type effectFrom int
+
+const (
+	effectConfigured effectFrom = iota // from the configuration of the tool
+	alwaysReadOnly                     // from its type, whatever the configuration says
+)
 
 // toolKinds returns the types of tools by name.
 func toolKinds() map[string]toolKind {
-	lite := []string{toolboxfile.SourceSQLite}
+	sqlite := []string{toolboxfile.SourceSQLite}
 	postgres := []string{toolboxfile.SourcePostgres, toolboxfile.SourceCloudSQLPostgres}
 	mysql := []string{toolboxfile.SourceMySQL}
-	service := []string{toolboxfile.SourceHTTP}
+	service := toolKind{[]string{toolboxfile.SourceHTTP}, effectConfigured, newRequest}
 	kinds := map[string]toolKind{
-		toolboxfile.ToolSQLiteSQL: {lite, false, newStatement}, toolboxfile.ToolSQLiteExecute: {lite, false, newExecute}, toolboxfile.ToolSQLiteListTables: {lite, true, newListing},
-		toolboxfile.ToolPostgresSQL: {postgres, false, newStatement}, toolboxfile.ToolPostgresExecute: {postgres, false, newExecute}, toolboxfile.ToolPostgresListTables: {postgres, true, newListing},
-		toolboxfile.ToolMySQLSQL: {mysql, false, newStatement}, toolboxfile.ToolMySQLExecute: {mysql, false, newExecute}, toolboxfile.ToolMySQLListTables: {mysql, true, newListing},
-		toolboxfile.ToolHTTP:           {service, false, newRequest},
-		toolboxfile.ToolKnowledgeQuery: {service, false, newRequest}, toolboxfile.ToolStructuredQuery: {service, false, newRequest},
-		toolboxfile.ToolTextCompletion: {service, false, newRequest}, toolboxfile.ToolPrompt: {service, false, newRequest},
+		toolboxfile.ToolSQLiteSQL:          {sqlite, effectConfigured, newStatement},
+		toolboxfile.ToolSQLiteExecute:      {sqlite, effectConfigured, newExecute},
+		toolboxfile.ToolSQLiteListTables:   {sqlite, alwaysReadOnly, newListing},
+		toolboxfile.ToolPostgresSQL:        {postgres, effectConfigured, newStatement},
+		toolboxfile.ToolPostgresExecute:    {postgres, effectConfigured, newExecute},
+		toolboxfile.ToolPostgresListTables: {postgres, alwaysReadOnly, newListing},
+		toolboxfile.ToolMySQLSQL:           {mysql, effectConfigured, newStatement},
+		toolboxfile.ToolMySQLExecute:       {mysql, effectConfigured, newExecute},
+		toolboxfile.ToolMySQLListTables:    {mysql, alwaysReadOnly, newListing},
+		toolboxfile.ToolHTTP:               service,
+		toolboxfile.ToolKnowledgeQuery:     service,
+		toolboxfile.ToolStructuredQuery:    service,
+		toolboxfile.ToolTextCompletion:     service,
+		toolboxfile.ToolPrompt:             service,
 	}
 	for _, name := range toolboxfile.CatalogTypes(toolboxfile.SourcePostgres) {
-		kinds[name] = toolKind{postgres, true, newStatement}
+		kinds[name] = toolKind{postgres, alwaysReadOnly, newStatement}
 	}
 	for _, name := range toolboxfile.CatalogTypes(toolboxfile.SourceMySQL) {
-		kinds[name] = toolKind{mysql, true, newStatement}
+		kinds[name] = toolKind{mysql, alwaysReadOnly, newStatement}
 	}
 	return kinds
 }
 
 // declare returns the tool of a configuration. Errors: InvalidConfig.
-func (m *Module) declare(c toolboxfile.DeclaredTool) (*declared, error) {
+func (m *Module) declare(c toolboxfile.DeclaredTool) (*declaredTool, error) {
 	k, ok := findKind(c.Type, m.config.Source.Type)
 	switch {
 	case !ok:
@@ -68,7 +86,7 @@ func (m *Module) declare(c toolboxfile.DeclaredTool) (*declared, error) {
 	case len(c.ScopesRequired) > 0 && m.config.ScopesOf == "":
 		return nil, errcode.New(errcode.InvalidConfig, "scopesRequired: needs an auth service with mcpEnabled")
 	}
-	t := &declared{module: m, config: c}
+	t := &declaredTool{module: m, config: c}
 	t.definition = tool.Definition{
 		Name: c.Name, Description: c.Description, Input: c.Parameters.Schema(),
 		Effect: m.effect(c, k), State: c.State, States: c.States, Auth: m.auth(c), Declared: c.Parameters,
@@ -81,15 +99,10 @@ func (m *Module) declare(c toolboxfile.DeclaredTool) (*declared, error) {
 // findKind returns the type of tool of this name, if it works with the source.
 func findKind(name, source string) (toolKind, bool) {
 	k, ok := toolKinds()[name]
-	if !ok {
+	if !ok || !slices.Contains(k.sources, source) {
 		return toolKind{}, false
 	}
-	for _, one := range k.sources {
-		if one == source {
-			return k, true
-		}
-	}
-	return toolKind{}, false
+	return k, true
 }
 
 // effect returns the effect class: the configured one, else the one of the hints.
@@ -97,7 +110,7 @@ func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 	isSet := func(hint *bool) bool { return hint != nil && *hint }
 	var e tool.Effect
 	switch {
-	case k.reads:
+	case k.effect == alwaysReadOnly:
 		return tool.ReadOnly
 	case c.Effect != "":
 		_ = e.UnmarshalText([]byte(c.Effect)) // an unknown class stays Mutating
@@ -110,7 +123,7 @@ func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 	return tool.Mutating
 }
 
-// auth returns the tokens that a caller needs, nil if it needs none.
+// auth returns which tokens of auth services a call needs, nil if it needs none.
 func (m *Module) auth(c toolboxfile.DeclaredTool) *tool.Auth {
 	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.ClaimServices(), SecureArgs: c.Parameters.HasSecure()}
 	if len(a.Scopes) > 0 {
@@ -123,10 +136,10 @@ func (m *Module) auth(c toolboxfile.DeclaredTool) *tool.Auth {
 }
 
 // Definition implements tool.Tool.
-func (t *declared) Definition() tool.Definition { return t.definition }
+func (t *declaredTool) Definition() tool.Definition { return t.definition }
 
 // Call implements tool.Tool.
-func (t *declared) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (t *declaredTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	result, err := t.call(ctx, c)
 	if err == nil {
 		return result, nil
@@ -138,7 +151,7 @@ func (t *declared) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 }
 
 // call parses the arguments of a call and runs it.
-func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (t *declaredTool) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	values, err := t.config.Parameters.ParseArguments(c.Args, claimsOf(c), c.Secure)
 	if err != nil {
 		return tool.Result{}, err
@@ -150,7 +163,7 @@ func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return t.action.run(ctx, p.forCaller(c), values)
 }
 
-// claimsOf returns the verified claims of a call.
+// claimsOf returns the verified claims of a call by auth service.
 func claimsOf(c tool.Call) parameter.Claims {
 	return func(service string) (json.RawMessage, bool) {
 		claims, ok := c.Claims[service]
@@ -158,10 +171,10 @@ func claimsOf(c tool.Call) parameter.Claims {
 	}
 }
 
-// errorForEffect returns an error with the code for the tool's effect. A call that
-// started and was not answered has an unknown outcome if it may have changed
-// something; otherwise it can be retried.
-func (t *declared) errorForEffect(err error) error {
+// errorForEffect returns err with a code that says whether the call may be repeated. A call that got
+// no answer may be repeated if the tool changes nothing or is idempotent. Otherwise its outcome is
+// unknown.
+func (t *declaredTool) errorForEffect(err error) error {
 	mutating := t.definition.Effect == tool.Mutating
 	switch code := errcode.CodeOf(err); {
 	case code == errcode.ToolTimeout && mutating:
@@ -174,13 +187,13 @@ func (t *declared) errorForEffect(err error) error {
 	return err
 }
 
-// rows, bytes and timeout return the limits of a call: the tool's, else the source's,
+// maxRows, maxBytes and timeout return the limits of a call: the tool's, else the source's,
 // 0 for the default.
-func (t *declared) rows() int { return cmp.Or(t.config.MaxRows, t.module.config.Source.MaxRows) }
-func (t *declared) bytes() int {
+func (t *declaredTool) maxRows() int { return cmp.Or(t.config.MaxRows, t.module.config.Source.MaxRows) }
+func (t *declaredTool) maxBytes() int {
 	return cmp.Or(t.config.MaxResponseBytes, t.module.config.Source.MaxResponseBytes)
 }
-func (t *declared) timeout() time.Duration {
+func (t *declaredTool) timeout() time.Duration {
 	return cmp.Or(t.config.Timeout, t.module.config.Source.Timeout)
 }
 

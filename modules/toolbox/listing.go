@@ -15,13 +15,14 @@ import (
 
 // listing lists the tables of a database.
 type listing struct {
-	tool      *declared
+	tool      *declaredTool
 	statement string
 }
 
 // columnQueries select a row for each column of the tables that the one argument
 // names, separated by commas; an empty argument selects all tables. Tables and
-// columns are in order. A table without columns has one row.
+// columns are in order. A table without columns has one row. The type column says what the letters
+// that name the columns of the result mean.
 var columnQueries = map[database.Type]string{
 	database.SQLite: `SELECT 'main' AS s, m.name AS o, 'TABLE' AS k, p.name AS c, p.type AS t, p."notnull" = 1 AS n, p.dflt_value AS d, NULL AS w, NULL AS m, NULL AS x
 		FROM sqlite_schema m LEFT JOIN pragma_table_xinfo(m.name) p ON p.hidden <> 1
@@ -47,7 +48,7 @@ var columnQueries = map[database.Type]string{
 // maxColumns limits the columns of all tables of a listing together.
 const maxColumns = 100_000
 
-func newListing(t *declared) (action, error) {
+func newListing(t *declaredTool) (action, error) {
 	return &listing{t, columnQueries[databaseTypes[t.module.config.Source.Type]]}, nil
 }
 
@@ -61,7 +62,7 @@ type column struct {
 	NotNull dbBool  `json:"n"`
 	Default *string `json:"d"`
 
-	// nil if there is none, or if the database has no such thing.
+	// The following are nil if the table or column has none, or the database knows none.
 	Owner        *string `json:"w"`
 	TableComment *string `json:"m"`
 	Comment      *string `json:"x"`
@@ -71,17 +72,17 @@ type column struct {
 type dbBool bool
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *dbBool) UnmarshalJSON(data []byte) error {
-	*t = string(data) == "true" || string(data) == "1"
+func (b *dbBool) UnmarshalJSON(data []byte) error {
+	*b = string(data) == "true" || string(data) == "1"
 	return nil
 }
 
-// The rows of the result.
+// The rows of the result, in the form of MCP Toolbox.
 type (
 	tableRow struct {
 		Schema  string `json:"schema_name"`
 		Name    string `json:"object_name"`
-		Details any    `json:"object_details"`
+		Details any    `json:"object_details"` // simpleTable or *detailedTable
 	}
 	simpleTable struct {
 		Name string `json:"name"`
@@ -111,7 +112,7 @@ func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (to
 		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q must be simple or detailed, not %q", toolboxfile.ParameterOutputFormat, format).With("parameter", toolboxfile.ParameterOutputFormat)
 	}
 	names, simple := trimNames(stringValue(v, toolboxfile.ParameterTableNames)), format == "simple"
-	columns, err := rowsOf[column](ctx, l, p, l.statement, names)
+	columns, err := queryRows[column](ctx, l, p, l.statement, names)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -121,22 +122,23 @@ func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (to
 			return tool.Result{}, err
 		}
 	}
-	rows := tables(columns, parts, simple)
-	if most := cmp.Or(l.tool.rows(), database.DefaultRows); len(rows) > most {
+	rows := groupByTable(columns, parts, simple)
+	if most := cmp.Or(l.tool.maxRows(), database.DefaultRows); len(rows) > most {
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "there are more than %d tables; select some with table_names", most)
 	}
 	doc, err := json.Marshal(rows)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if most := cmp.Or(l.tool.bytes(), database.DefaultBytes); len(doc) > most {
+	if most := cmp.Or(l.tool.maxBytes(), database.DefaultBytes); len(doc) > most {
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the descriptions of the tables have more than %d bytes; select some with table_names", most)
 	}
 	return jsonResult(doc), nil
 }
 
-// rowsOf runs a statement whose only argument are names of tables, and returns its rows.
-func rowsOf[T any](ctx context.Context, l *listing, p callerPool, statement, names string) (list []T, err error) {
+// queryRows runs a statement whose only argument is a list of table names, and returns its rows. MySQL
+// has no numbered placeholders, so there the argument is repeated for each "?".
+func queryRows[T any](ctx context.Context, l *listing, p callerPool, statement, names string) (list []T, err error) {
 	args := []any{names}
 	if databaseTypes[l.tool.module.config.Source.Type] == database.MySQL {
 		for range strings.Count(statement, "?") - 1 {
@@ -151,8 +153,8 @@ func rowsOf[T any](ctx context.Context, l *listing, p callerPool, statement, nam
 	return list, err
 }
 
-// tables groups columns by table.
-func tables(columns []column, parts map[tableName]tableParts, simple bool) []tableRow {
+// groupByTable returns a row for each table, with its columns and parts. A simple row has its name only.
+func groupByTable(columns []column, parts map[tableName]tableParts, simple bool) []tableRow {
 	rows := []tableRow{}
 	var last *detailedTable
 	for _, c := range columns {

@@ -97,7 +97,7 @@ var partQueries = map[database.Type]string{
 
 // parts returns the parts of the named tables; "" are all.
 func (l *listing) parts(ctx context.Context, p callerPool, names string) (map[tableName]tableParts, error) {
-	rows, err := rowsOf[part](ctx, l, p, partQueries[databaseTypes[l.tool.module.config.Source.Type]], names)
+	rows, err := queryRows[part](ctx, l, p, partQueries[databaseTypes[l.tool.module.config.Source.Type]], names)
 	if err != nil {
 		return nil, err
 	}

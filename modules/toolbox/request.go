@@ -23,7 +23,7 @@ import (
 
 // request is the action of a tool of type http.
 type request struct {
-	tool    *declared
+	tool    *declaredTool
 	base    *base
 	headers http.Header
 	secrets *redact.Redactor // of the headers and the query, removed from responses
@@ -31,7 +31,7 @@ type request struct {
 	body    *parameter.Template // nil without a body
 }
 
-func newRequest(t *declared) (action, error) {
+func newRequest(t *declaredTool) (action, error) {
 	c := t.config.HTTP
 	if c == nil {
 		return nil, errcode.New(errcode.InvalidConfig, "request template is missing")

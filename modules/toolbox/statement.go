@@ -14,11 +14,11 @@ import (
 
 // statement is the action of a tool whose statement is configured.
 type statement struct {
-	tool     *declared
+	tool     *declaredTool
 	template *parameter.Template
 }
 
-func newStatement(t *declared) (action, error) {
+func newStatement(t *declaredTool) (action, error) {
 	template, err := t.config.Parameters.StatementTemplate(t.config.Statement)
 	if err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "statement: %v", err)
@@ -35,13 +35,13 @@ func (s *statement) run(ctx context.Context, p callerPool, v parameter.Values) (
 	if err := s.tool.checkRectangular(args); err != nil {
 		return tool.Result{}, err
 	}
-	return s.tool.query(ctx, p, text, args, s.tool.config.Parameters.AllowsFreeText())
+	return s.tool.query(ctx, p, database.Query{SQL: text, Args: args, Untrusted: s.tool.config.Parameters.AllowsFreeText()})
 }
 
 // execute is the action of a tool whose statement is an argument of the call.
-type execute struct{ tool *declared }
+type execute struct{ tool *declaredTool }
 
-func newExecute(t *declared) (action, error) { return &execute{t}, nil }
+func newExecute(t *declaredTool) (action, error) { return &execute{t}, nil }
 
 func (e *execute) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
 	value, _ := v.LookupValue(toolboxfile.ParameterSQL)
@@ -49,16 +49,14 @@ func (e *execute) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	if !ok {
 		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is required", toolboxfile.ParameterSQL)
 	}
-	return e.tool.query(ctx, p, text, nil, true)
+	return e.tool.query(ctx, p, database.Query{SQL: text, Untrusted: true})
 }
 
-// query runs a statement and returns its rows. untrusted is set if the caller wrote
-// the statement or a part of it.
-func (t *declared) query(ctx context.Context, p callerPool, text string, args []any, untrusted bool) (tool.Result, error) {
-	rows, err := p.query(ctx, database.Query{
-		SQL: text, Args: args, ReadOnly: t.definition.Effect == tool.ReadOnly, Untrusted: untrusted,
-		MaxRows: t.rows(), MaxBytes: t.bytes(), Timeout: t.timeout(),
-	})
+// query runs q with the limits of the tool, and returns its rows. q is read-only if the tool is.
+func (t *declaredTool) query(ctx context.Context, p callerPool, q database.Query) (tool.Result, error) {
+	q.ReadOnly = t.definition.Effect == tool.ReadOnly
+	q.MaxRows, q.MaxBytes, q.Timeout = t.maxRows(), t.maxBytes(), t.timeout()
+	rows, err := p.query(ctx, q)
 	if err != nil {
 		return tool.Result{}, t.redactError(err)
 	}
@@ -67,7 +65,7 @@ func (t *declared) query(ctx context.Context, p callerPool, text string, args []
 
 // redactError drops the database's error text if it could contain a secure or claim
 // value.
-func (t *declared) redactError(err error) error {
+func (t *declaredTool) redactError(err error) error {
 	if errcode.CodeOf(err) != errcode.ToolExecutionFailed || !t.hasSecrets() {
 		return err
 	}
@@ -76,14 +74,15 @@ func (t *declared) redactError(err error) error {
 
 // hasSecrets reports whether there are values that the caller must not see: secure
 // ones, and claims.
-func (t *declared) hasSecrets() bool {
+func (t *declaredTool) hasSecrets() bool {
 	return t.config.Parameters.HasSecure() || len(t.config.Parameters.ClaimServices()) > 0
 }
 
-// bindArgs returns the values for the placeholders of a statement. A tool may have
-// more parameters than placeholders; PostgreSQL rejects extra values, so they are cut.
-func bindArgs(source, text string, v parameter.Values) []any {
-	switch source {
+// bindArgs returns the values for the placeholders of a statement, in the form that the type of the
+// source needs. A tool may have more parameters than its statement has placeholders. PostgreSQL
+// rejects extra values, so they are cut.
+func bindArgs(sourceType, text string, v parameter.Values) []any {
+	switch sourceType {
 	case toolboxfile.SourceSQLite, toolboxfile.SourceMySQL:
 		return v.BindTexts()
 	}

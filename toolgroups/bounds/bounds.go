@@ -59,7 +59,7 @@ type condition struct {
 	text      string // in its canonical form
 }
 
-// Readable reports whether r was parsed. A Rule that is not readable rejects all arguments.
+// Readable reports whether ParseRule could read the text of r. Otherwise r rejects all arguments.
 func (r Rule) Readable() bool { return len(r.paths) > 0 }
 
 // AllowsMissing reports whether the value of one of the paths may be missing or null.
@@ -101,8 +101,8 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Bind has the rules of a role by the names of tools. A nil Bind bounds nothing. A Bind must
-// not be changed once it is in use.
+// Bind has the rules of a role by the names of tools: its field "bind". A nil Bind bounds nothing. A
+// Bind must not be changed once it is in use.
 type Bind map[string]Rule
 
 // unreadable is the key of the rule for all tools, in a Bind that cannot be read. No tool has
@@ -139,7 +139,7 @@ func (b *Bind) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	var rules map[string]Rule
-	if err := json.Unmarshal(data, &rules); err != nil || data[0] != '{' || hasTwice(data) {
+	if err := json.Unmarshal(data, &rules); err != nil || data[0] != '{' || isAmbiguous(data) {
 		rules = map[string]Rule{unreadable: {text: string(data)}}
 	}
 	*b = rules
@@ -149,7 +149,7 @@ func (b *Bind) UnmarshalJSON(data []byte) error {
 // Violation says which bound rejects the arguments of a call. It is an error.
 type Violation struct {
 	Path     string // a JSON pointer, with "*" for every element; "" if the rule cannot be read
-	Operator string // the first that does not hold: missing, type, case, size, or that of the condition
+	Operator string // the first operator that does not hold; or missing, type, case (of a key) or size (work)
 	Bound    string // the condition of the path, as JSON
 	Problem  string // a sentence fragment without the value of the argument
 }

@@ -86,7 +86,7 @@ func (c condition) certainlyRejects(v gjson.Result) bool {
 				return true
 			}
 		default:
-			if e := (evaluation{budget: maxWork}); !op.hold(v, &e) && e.budget >= 0 {
+			if e := (evaluation{budget: maxWork}); !op.holds(v, &e) && e.budget >= 0 {
 				return true
 			}
 		}
@@ -133,7 +133,7 @@ func (p *pathRule) isWider(other *pathRule) bool {
 	values, ok := p.fixedValues()
 	if ok {
 		return slices.ContainsFunc(values, func(v gjson.Result) bool {
-			_, allows := p.hold(v, &evaluation{budget: maxWork})
+			_, allows := p.holds(v, &evaluation{budget: maxWork})
 			return allows && other.certainlyRejects(v)
 		})
 	}

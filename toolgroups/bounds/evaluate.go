@@ -107,7 +107,7 @@ const every = "*"
 
 // value checks the value at the end of the path.
 func (w *walk) value(v gjson.Result) *Violation {
-	name, ok := w.rule.hold(v, w.evaluation)
+	name, ok := w.rule.holds(v, w.evaluation)
 	switch {
 	case ok:
 		return nil

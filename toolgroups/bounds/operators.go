@@ -7,16 +7,19 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// operator is one test of a value. hold reports whether a value passes.
+// operator is one test of a value.
 type operator interface {
-	name() string
-	hold(v gjson.Result, e *evaluation) bool
+	name() string // as in a rule
+
+	// holds reports whether a value passes the test. It counts its work with e.spend, and
+	// reports false when the budget of e is used up.
+	holds(v gjson.Result, e *evaluation) bool
 }
 
-// hold reports whether all operators of c hold. The name is that of the first that does not.
-func (c condition) hold(v gjson.Result, e *evaluation) (name string, ok bool) {
+// holds reports whether all operators of c hold. The name is that of the first that does not.
+func (c condition) holds(v gjson.Result, e *evaluation) (name string, ok bool) {
 	for _, op := range c.operators {
-		if !e.spend(1) || !op.hold(v, e) {
+		if !e.spend(1) || !op.holds(v, e) {
 			return op.name(), false
 		}
 	}
@@ -28,9 +31,9 @@ type anyOf []condition
 
 func (anyOf) name() string { return "any" }
 
-func (list anyOf) hold(v gjson.Result, e *evaluation) bool {
+func (list anyOf) holds(v gjson.Result, e *evaluation) bool {
 	for _, c := range list {
-		if _, ok := c.hold(v, e); ok {
+		if _, ok := c.holds(v, e); ok {
 			return true
 		}
 	}
@@ -67,7 +70,7 @@ func equalTo(v gjson.Result) equal {
 
 func (equal) name() string { return "equal" }
 
-func (o equal) hold(v gjson.Result, e *evaluation) bool {
+func (o equal) holds(v gjson.Result, e *evaluation) bool {
 	if v.Type != o.value.Type {
 		return false
 	}
@@ -101,7 +104,7 @@ func (o limit) name() string {
 	return "max"
 }
 
-func (o limit) hold(v gjson.Result, e *evaluation) bool {
+func (o limit) holds(v gjson.Result, e *evaluation) bool {
 	if v.Type != gjson.Number || !e.spend(len(v.Raw)) {
 		return false
 	}
@@ -119,7 +122,7 @@ func newInput(value any) (operator, error) {
 
 func (input) name() string { return "input" }
 
-func (o input) hold(v gjson.Result, e *evaluation) bool {
+func (o input) holds(v gjson.Result, e *evaluation) bool {
 	if e.inputs == nil {
 		return false
 	}
@@ -129,10 +132,10 @@ func (o input) hold(v gjson.Result, e *evaluation) bool {
 	}
 	value, found := gjson.ParseBytes(text), false
 	if !value.IsArray() {
-		return isScalar(value) && equalTo(value).hold(v, e)
+		return isScalar(value) && equalTo(value).holds(v, e)
 	}
 	value.ForEach(func(_, element gjson.Result) bool {
-		found = isScalar(element) && equalTo(element).hold(v, e)
+		found = isScalar(element) && equalTo(element).holds(v, e)
 		return !found && e.spend(1)
 	})
 	return found

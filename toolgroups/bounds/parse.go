@@ -69,8 +69,9 @@ func parseObject(data []byte) (map[string]any, error) {
 	return doc, d.Decode(&doc)
 }
 
-// hasTwice reports whether data is not strict JSON, such as an object with a key twice.
-func hasTwice(data []byte) bool { return strictjson.CheckObject(data, nil) != nil }
+// isAmbiguous reports whether data is not an object of strict JSON. Parsers read such a text
+// differently, for example an object that has a key twice.
+func isAmbiguous(data []byte) bool { return strictjson.CheckObject(data, nil) != nil }
 
 // newRule returns the rule of a decoded document.
 func newRule(doc any) (Rule, error) {
@@ -178,7 +179,7 @@ func (p *parser) operator(name string, value any, depth int) (operator, error) {
 	case "glob":
 		return newGlob(value)
 	case "matches":
-		return newExpression(value)
+		return newRegularExpression(value)
 	case "url":
 		return newAddress(value)
 	case "under":
@@ -212,7 +213,7 @@ func (p *parser) list(value any, depth int) (operator, error) {
 // maxText is the maximum length in bytes of a text in a rule.
 const maxText = 4096
 
-// textOf returns the text of an operator.
+// textOf returns the value of an operator that takes a text. The error shows an example of one.
 func textOf(value any, example string) (string, error) {
 	text, ok := value.(string)
 	switch {

@@ -35,7 +35,7 @@ func CheckRedirect(ctx context.Context, u *url.URL) *Violation {
 				continue
 			}
 			w := walk{evaluation: &evaluation{inputs: call.Inputs, budget: maxWork}, rule: &c.paths[i]}
-			if name, ok := w.rule.hold(value, w.evaluation); !ok {
+			if name, ok := w.rule.holds(value, w.evaluation); !ok {
 				return w.violation(name, "the request is redirected to a URL outside the bound")
 			}
 		}

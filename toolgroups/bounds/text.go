@@ -15,10 +15,11 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// glob holds for a text that has its parts in order, with what "*" matches between them.
-type glob struct{ parts []string }
+// glob holds for a text that is the parts of a pattern in order. Between two parts stands any text
+// without delimiters, which is what "*" matches.
+type glob struct{ parts []string } // the pattern, split at each "*"
 
-// newGlob parses a glob. It has no escapes: every "*" stands for characters.
+// newGlob parses a pattern. A pattern has no escapes, so no "*" stands for itself.
 func newGlob(value any) (operator, error) {
 	text, err := textOf(value, "*@example.com")
 	if err != nil {
@@ -32,10 +33,10 @@ func newGlob(value any) (operator, error) {
 
 func (glob) name() string { return "glob" }
 
-// hold searches each part as early as possible. That finds a match if there is one: a later
-// place would put a character of the part, or one before it, into the gap before the part, and
-// a gap that may have it may also end earlier.
-func (o glob) hold(v gjson.Result, e *evaluation) bool {
+// holds takes the first place where each part is found, and never tries a later one. A later place
+// makes the text between two parts longer. If that has no delimiters, then neither has the shorter
+// one of the first place. So each match has one with all parts at their first places.
+func (o glob) holds(v gjson.Result, e *evaluation) bool {
 	if v.Type != gjson.String || !e.spend(len(v.Str)*len(o.parts)) {
 		return false
 	}
@@ -57,8 +58,8 @@ func (o glob) hold(v gjson.Result, e *evaluation) bool {
 	return !strings.ContainsFunc(rest, isDelimiter)
 }
 
-// delimiters are what "*" does not match besides white space and invisible characters. The
-// characters beyond ASCII are those that programs may turn into one of the others.
+// delimiters are the visible characters that "*" does not match. The characters beyond ASCII look
+// like ",", ";", "/" or "@", and some programs convert them to those.
 const delimiters = ",;/@\u037e\uff20\ufe6b\uff0c\ufe50\ufe10\ufe51\uff64\u3001\u060c\uff1b\ufe54\ufe14\u061b\uff0f\u2044\u2215\u29f8"
 
 // isDelimiter reports whether "*" does not match r.
@@ -75,14 +76,14 @@ const (
 	maxProgram    = 1000 // instructions
 )
 
-// expression holds for a text that a regular expression matches as a whole. It is compiled
-// when it is first used, so that expressions that are not used take little memory.
-type expression struct {
-	instructions int
+// regularExpression holds for a text that the expression matches as a whole. The expression is
+// compiled when it is first used, since one that is never used then takes little memory.
+type regularExpression struct {
+	instructions int // of the compiled program: steps for each byte of a text, at most
 	compile      func() *regexp.Regexp
 }
 
-func newExpression(value any) (operator, error) {
+func newRegularExpression(value any) (operator, error) {
 	text, err := textOf(value, "[A-Z]{2}[0-9]+")
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func newExpression(value any) (operator, error) {
 	if err != nil {
 		return nil, errors.New("is not a regular expression (RE2): " + err.Error())
 	}
-	if weigh(parsed) > maxProgram {
+	if estimateInstructions(parsed) > maxProgram {
 		return nil, fmt.Errorf("the expression is too large: it repeats too much; at most %d instructions are allowed", maxProgram)
 	}
 	program, err := syntax.Compile(parsed.Simplify())
@@ -105,18 +106,18 @@ func newExpression(value any) (operator, error) {
 		return nil, fmt.Errorf("the expression has %d instructions; at most %d are allowed", len(program.Inst), maxProgram)
 	}
 	whole := `\A(?:` + text + `)\z`
-	if _, err := syntax.Parse(whole, syntax.Perl); err != nil { // such as (?i without an end
+	if _, err := syntax.Parse(whole, syntax.Perl); err != nil { // such as \Q without \E, which would quote the rest of whole
 		return nil, errors.New("is not a regular expression (RE2): " + err.Error())
 	}
-	return &expression{len(program.Inst), sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(whole) })}, nil
+	return &regularExpression{len(program.Inst), sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(whole) })}, nil
 }
 
-// weigh returns about how many instructions an expression compiles to, so that one that
-// explodes is rejected before it is expanded.
-func weigh(r *syntax.Regexp) int {
+// estimateInstructions returns about how many instructions an expression compiles to. It costs little
+// where the compilation itself would take too much memory, such as for ((a{1000}){1000}){1000}.
+func estimateInstructions(r *syntax.Regexp) int {
 	weight := 1 + len(r.Rune)/8
 	for _, sub := range r.Sub {
-		weight = min(weight+weigh(sub), 1<<20)
+		weight = min(weight+estimateInstructions(sub), 1<<20)
 	}
 	if r.Op == syntax.OpRepeat {
 		weight *= max(r.Min, r.Max, 1)
@@ -124,13 +125,14 @@ func weigh(r *syntax.Regexp) int {
 	return min(weight, 1<<20)
 }
 
-func (*expression) name() string { return "matches" }
+func (*regularExpression) name() string { return "matches" }
 
-func (o *expression) hold(v gjson.Result, e *evaluation) bool {
+func (o *regularExpression) holds(v gjson.Result, e *evaluation) bool {
 	return v.Type == gjson.String && e.spend(len(v.Str)*o.instructions) && o.compile().MatchString(v.Str)
 }
 
-// directory holds for a path that is the directory or below it once both are cleaned.
+// directory holds for a path that is the directory or below it. It compares cleaned texts and does
+// not look at files, so it knows no links.
 type directory string
 
 func newDirectory(value any) (operator, error) {
@@ -159,7 +161,7 @@ func cleanPath(text string) (string, bool) {
 
 func (directory) name() string { return "under" }
 
-func (o directory) hold(v gjson.Result, e *evaluation) bool {
+func (o directory) holds(v gjson.Result, e *evaluation) bool {
 	if v.Type != gjson.String || !e.spend(len(v.Str)) {
 		return false
 	}

@@ -234,7 +234,7 @@ func (a *answer) FinalAnswer() (*model.Answer, error) {
 // setStop records why an answer is incomplete.
 func (a *answer) setStop() {
 	if a.reason == "content_filter" {
-		a.Refusal(model.ContentFilter, a.reason, "")
+		a.RecordRefusal(model.ContentFilter, a.reason, "")
 		return
 	}
 	a.Draft.Stop = model.Length

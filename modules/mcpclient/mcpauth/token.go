@@ -11,16 +11,17 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// maxToken is the largest number of bytes of a token.
-const maxToken = 16 << 10
+// maxTokenBytes is the length of the longest token that is accepted.
+const maxTokenBytes = 16 << 10
 
-// checkToken returns an error unless a token that an issuer has answered can be used for a resource
-// of the server, and for nothing else. Opaque tokens say nothing about themselves; the server
-// checks them. No error contains a part of the token.
+// checkToken returns an error unless a token that an issuer has answered is a bearer token that may
+// be sent to the server. A JWT must come from the issuer and have the resource, the server's URL or
+// the configured audience as its audience, if it names them. An opaque token names nothing, so only
+// the server can check it. No error contains a part of the token but its audience.
 func (s *Server) checkToken(t *oauth2.Token, resource, issuer string) error {
 	switch {
 	case !isTokenText(t.AccessToken) || t.RefreshToken != "" && !isTokenText(t.RefreshToken):
-		return errors.New("the issuer answered with a token that is not one")
+		return errors.New("the issuer answered with a token that is empty, longer than 16 KiB or not printable ASCII")
 	case !strings.EqualFold(t.Type(), "bearer"):
 		return errors.New("the issuer answered with a token that is not a bearer token")
 	}
@@ -34,17 +35,18 @@ func (s *Server) checkToken(t *oauth2.Token, resource, issuer string) error {
 	allowed := oauthex.MatchesResource(c.Audience, resource) || oauthex.MatchesResource(c.Audience, s.config.URL) ||
 		s.config.Audience != "" && oauthex.MatchesResource(c.Audience, s.config.Audience)
 	if len(c.Audience) > 0 && !allowed {
-		return fmt.Errorf("the token is for %.200q and not for the server; if its issuer names the server so, set audience to that", c.Audience)
+		return fmt.Errorf("the token is for the audience %.200q and not for the server; if that is what the issuer calls the server, set audience to it", c.Audience)
 	}
 	return nil
 }
 
 // isTokenText reports whether a text can be a token: printable ASCII without blanks.
 func isTokenText(text string) bool {
-	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	return text != "" && len(text) <= maxTokenBytes && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// claims are the claims of a JWT, which are not verified. They can only make a token be rejected.
+// claims are the claims of a JWT. Nothing verifies them, so checkToken uses them only to reject a
+// token.
 type claims struct {
 	Issuer   string    `json:"iss"`
 	Audience audiences `json:"aud"`
@@ -63,13 +65,14 @@ func (a *audiences) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// claimsOf returns the claims of a token. It reports false for a token that is not a JWT. Claims
-// that cannot be read are those of no issuer and of an audience that no server has.
+// claimsOf returns the claims of a token: a JWT is HEADER.CLAIMS.SIGNATURE. It reports false for a
+// token that is not a JWT. For a JWT whose claims cannot be read it returns an audience that no
+// server has, so that checkToken rejects it.
 func claimsOf(token string) (c claims, isJWT bool) {
 	head, rest, _ := strings.Cut(token, ".")
-	body, _, signed := strings.Cut(rest, ".")
+	body, _, hasSignature := strings.Cut(rest, ".")
 	header, err := base64.RawURLEncoding.DecodeString(head)
-	if !signed || err != nil || !strings.HasPrefix(strings.TrimSpace(string(header)), "{") {
+	if !hasSignature || err != nil || !strings.HasPrefix(strings.TrimSpace(string(header)), "{") {
 		return c, false
 	}
 	text, err := base64.RawURLEncoding.DecodeString(body)

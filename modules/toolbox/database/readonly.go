@@ -8,10 +8,10 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// checkReadOnly rejects statements that a read-only transaction would not stop: those
-// that can end the transaction from within (a compound statement of MariaDB, a
-// procedure), and those that write files. It accepts statements that begin with a verb
-// that only reads; the transaction rejects the remaining changes.
+// checkReadOnly rejects statements whose effects a read-only transaction of PostgreSQL or MySQL
+// does not prevent. Some end the transaction from within: a compound statement of MariaDB, a call
+// of a procedure. Others write files. So a statement must begin with one of readVerbs. Such a
+// statement may still change something, such as WITH ... DELETE: the transaction rejects that.
 func checkReadOnly(kind Type, statement string) error {
 	word := strings.ToUpper(firstWord(statement))
 	if !slices.Contains(readVerbs, word) {
@@ -23,16 +23,16 @@ func checkReadOnly(kind Type, statement string) error {
 	return nil
 }
 
-// readVerbs are the words that a statement which only reads may begin with.
+// readVerbs are the first words of statements that checkReadOnly accepts.
 var readVerbs = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"}
 
 var writesFile = textutil.LazyPattern(`(?i)\b(OUTFILE|DUMPFILE)\b`)
 
 const blanks = " \t\n\v\f\r"
 
-// firstWord returns the letters that a statement begins with, after white space,
-// parentheses and comments. It returns "" after a comment whose end servers disagree
-// on, or whose content they execute.
+// firstWord returns the first word of a statement: the letters after white space, opening
+// parentheses and comments. It returns "" if servers may read one of these comments differently, so
+// that checkReadOnly rejects the statement.
 func firstWord(statement string) string {
 	for {
 		statement = strings.TrimLeft(statement, blanks+"(")
@@ -52,8 +52,8 @@ func firstWord(statement string) string {
 	return statement[:end]
 }
 
-// afterComment returns the text after the comment it begins with, all of it without a
-// comment. It reports false if servers may read the comment differently.
+// afterComment returns text without the comment that text begins with, if it begins with one. It
+// reports false for a comment that some servers end at another place, or whose content they execute.
 func afterComment(text string) (rest string, ok bool) {
 	if strings.HasPrefix(text, "--") || strings.HasPrefix(text, "#") {
 		comment, rest, _ := strings.Cut(text, "\n")
@@ -67,11 +67,3 @@ func afterComment(text string) (rest string, ok bool) {
 	runs := strings.HasPrefix(comment, "!") || strings.HasPrefix(comment, "M!")
 	return rest, closed && !runs && !strings.Contains(comment, "/*")
 }
-
-// pragmaPattern matches statements that could switch off query_only, or change settings
-// for others, in a database in memory: it has one connection, which all callers share.
-// Functions such as pragma_table_info do not match.
-var pragmaPattern = textutil.LazyPattern(`(?i)\bpragma\b`)
-
-// processSetting matches settings of SQLite that apply to all databases of the process.
-var processSetting = textutil.LazyPattern(`(?i)(temp|data)_store_directory|(hard|soft)_heap_limit`)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/fair"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // sqliteDB is a file with several connections that read and one that writes. A slow
@@ -227,3 +228,11 @@ func (d *sqliteDB) close() error {
 	}
 	return errors.Join(d.readers.Close(), d.writer.Close())
 }
+
+// pragmaPattern matches statements of SQLite that could switch off query_only, which enforces
+// ReadOnly, or change the settings of a connection that callers share. Functions such as
+// pragma_table_info do not match.
+var pragmaPattern = textutil.LazyPattern(`(?i)\bpragma\b`)
+
+// processSetting matches settings of SQLite that apply to all databases of the process.
+var processSetting = textutil.LazyPattern(`(?i)(temp|data)_store_directory|(hard|soft)_heap_limit`)

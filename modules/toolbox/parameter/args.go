@@ -42,7 +42,8 @@ func (s *Set) ParseArguments(args json.RawMessage, claims Claims, secure json.Ra
 	return Values{s, list}, nil
 }
 
-// members returns the members of doc, indexed as the parameters they name.
+// members returns the values of the members of doc, indexed as s.list: that of the parameter with
+// the name of the member. what begins the error.
 func (s *Set) members(what string, doc json.RawMessage) ([]gjson.Result, error) {
 	list := make([]gjson.Result, len(s.list))
 	if len(doc) == 0 {
@@ -51,15 +52,15 @@ func (s *Set) members(what string, doc json.RawMessage) ([]gjson.Result, error) 
 	if err := strictjson.CheckKeys(doc, nil); err != nil {
 		return nil, errcode.New(errcode.InvalidArguments, "%s are malformed or ambiguous JSON: %v", what, err)
 	}
-	r := gjson.ParseBytes(doc)
-	if r.Type == gjson.Null {
+	object := gjson.ParseBytes(doc)
+	if object.Type == gjson.Null {
 		return list, nil
 	}
-	if !r.IsObject() {
+	if !object.IsObject() {
 		return nil, errcode.New(errcode.InvalidArguments, "%s are not a JSON object", what)
 	}
-	r.ForEach(func(key, value gjson.Result) bool {
-		if i, ok := s.places[key.Str]; ok {
+	object.ForEach(func(key, value gjson.Result) bool {
+		if i, ok := s.indexes[key.Str]; ok {
 			list[i] = value
 		}
 		return true
@@ -76,25 +77,26 @@ type argReader struct {
 
 // value returns the checked value of p, nil if it is optional and missing.
 func (g *argReader) value(p *parameter) (any, error) {
-	raw, err := g.raw(p)
+	given, err := g.unchecked(p)
 	if err != nil {
 		return nil, err
 	}
-	if raw.Type == gjson.Null {
-		return p.missing()
+	if given.Type == gjson.Null {
+		return p.whenMissing()
 	}
-	v, err := p.spec.read(raw, p.secret)
+	v, err := p.spec.read(given, p.secret)
 	if err != nil {
 		return nil, p.errorf(errcode.InvalidArguments, "unable to parse value for %q: %v", p.name, err)
 	}
 	return v, nil
 }
 
-// missing returns the default of p, or the error of a required value.
-func (p *parameter) missing() (any, error) {
+// whenMissing returns the value of p in a call without one: its default, or nil if it is optional.
+// For a required parameter it returns an error.
+func (p *parameter) whenMissing() (any, error) {
 	switch {
 	case p.hasDefault:
-		return p.value, nil
+		return p.defaultValue, nil
 	case p.secure:
 		return nil, p.errorf(errcode.InvalidArguments, "parameter %q is required: it is secure, so send it as a secure argument", p.name)
 	case p.required:
@@ -107,19 +109,21 @@ func (p *parameter) errorf(code errcode.Code, format string, args ...any) error 
 	return errcode.New(code, format, args...).With("parameter", p.name)
 }
 
-// raw returns the value of p before any check, null if it is missing.
-func (g *argReader) raw(p *parameter) (gjson.Result, error) {
+// unchecked returns the value of p before any check, null if it is missing. It comes from the
+// parameter that p copies (its default if it is missing), from a claim, from a secure argument or
+// from an argument.
+func (g *argReader) unchecked(p *parameter) (gjson.Result, error) {
 	switch {
 	case p.from != nil:
-		raw, err := g.raw(p.from)
-		if raw.Type == gjson.Null {
-			return p.from.raw, err
+		value, err := g.unchecked(p.from)
+		if value.Type == gjson.Null {
+			return p.from.defaultJSON, err
 		}
-		return raw, err
+		return value, err
 	case len(p.auth) > 0:
 		return g.claim(p)
 	}
-	at := g.set.places[p.name]
+	at := g.set.indexes[p.name]
 	if p.secure {
 		return g.secure[at], nil
 	}

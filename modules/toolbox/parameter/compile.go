@@ -18,7 +18,7 @@ const (
 // their order, and those of its template. It returns the Set, or nil and every
 // problem it finds.
 func CompileSet(o Options, ordinary, template []Spec) (*Set, []Problem) {
-	c := compiler{Options: o, set: &Set{places: map[string]int{}}}
+	c := compiler{Options: o, set: &Set{indexes: map[string]int{}}}
 	specs := slices.Concat(ordinary, template)
 	for i, spec := range specs {
 		c.add(c.fieldPath(spec, i, len(ordinary)), spec, i >= len(ordinary))
@@ -77,11 +77,11 @@ func (c *compiler) add(at string, spec Spec, template bool) {
 
 // checkUnique rejects a name that another parameter has, of either list.
 func (c *compiler) checkUnique(at string, p *parameter) {
-	if _, twice := c.set.places[p.name]; twice && p.name != "" {
+	if _, twice := c.set.indexes[p.name]; twice && p.name != "" {
 		c.problem(at+".name", "names are unique across parameters and templateParameters", "duplicate parameter %q", textutil.Truncate(p.name, maxQuote))
 		return
 	}
-	c.set.places[p.name] = len(c.set.list)
+	c.set.indexes[p.name] = len(c.set.list)
 }
 
 // checkSource checks the fields that select the source of the value.
@@ -122,13 +122,13 @@ func (c *compiler) checkDefault(at string, spec *Spec, p *parameter) {
 	}
 	raw, err := p.spec.literal(*spec.Default, false)
 	if err == nil {
-		p.value, err = p.spec.read(raw, false)
+		p.defaultValue, err = p.spec.read(raw, false)
 	}
 	if err != nil {
 		c.problem(at+".default", "a default must be a value that a call may pass", "%v", err)
 		return
 	}
-	p.hasDefault, p.raw = true, raw
+	p.hasDefault, p.defaultJSON = true, raw
 }
 
 // resolveCopy checks and resolves valueFromParam.
@@ -136,7 +136,7 @@ func (c *compiler) resolveCopy(field string, spec Spec, p *parameter) {
 	if spec.From == "" {
 		return
 	}
-	i, ok := c.set.places[spec.From]
+	i, ok := c.set.indexes[spec.From]
 	if !ok {
 		c.problem(field, "", "unknown parameter %q", textutil.Truncate(spec.From, maxQuote))
 		return

@@ -16,7 +16,7 @@ func (s *Set) Manifest() json.RawMessage {
 		}
 		o := p.spec.manifest(p.name, !p.optional(), p.auth)
 		if p.hasDefault {
-			o = append(o, member{"default", rawJSON(p.raw.Raw)})
+			o = append(o, member{"default", rawJSON(p.defaultJSON.Raw)})
 		}
 		list = append(list, o)
 	}

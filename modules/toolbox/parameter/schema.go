@@ -50,7 +50,7 @@ func (s *Set) describe(pick func(p *parameter) (wanted, nullable, required bool)
 		}
 		described := p.spec.schema(nullable)
 		if p.hasDefault {
-			described = append(described, member{"default", rawJSON(p.raw.Raw)})
+			described = append(described, member{"default", rawJSON(p.defaultJSON.Raw)})
 		}
 		properties = append(properties, member{p.name, described})
 		if required {

@@ -14,9 +14,9 @@ const MaxSchema = 256 << 10
 // Set holds the checked parameters of one tool. It is immutable and safe for
 // concurrent use. The zero Set has no parameters.
 type Set struct {
-	list   []*parameter    // ordinary ones, then those of the template
-	places map[string]int  // the index of each name in list
-	schema json.RawMessage // what Schema returns; nil in the zero Set
+	list    []*parameter    // ordinary ones, then those of the template
+	indexes map[string]int  // the index of each name in list
+	schema  json.RawMessage // what Schema returns; nil in the zero Set
 
 	anchored []string // what AnchoredNames returns
 }
@@ -27,9 +27,9 @@ type parameter struct {
 	spec     *typeSpec
 	required bool
 
-	hasDefault bool
-	raw        gjson.Result // the default, as JSON
-	value      any          // the default, as a call uses it
+	hasDefault   bool
+	defaultJSON  gjson.Result
+	defaultValue any // as a call uses it
 
 	copy     bool       // the value is that of from
 	from     *parameter // nil if it could not be resolved
@@ -58,7 +58,7 @@ func (s *Set) AnchoredNames() []string { return slices.Clone(s.anchored) }
 // AllowedTexts returns the values that the named parameter may have, as texts: those of a list,
 // and true and false of a boolean. It returns nil if there are others.
 func (s *Set) AllowedTexts(name string) (texts []string) {
-	i, ok := s.places[name]
+	i, ok := s.indexes[name]
 	if !ok {
 		return nil
 	}

@@ -60,7 +60,7 @@ func (s *Set) TextTemplate(text string) (*Template, error) {
 func (s *Set) FormatTemplate(f Format, text string, names ...string) (*Template, error) {
 	t := &Template{set: s, format: f, names: slices.Clone(names), text: text}
 	for _, name := range names {
-		if _, ok := s.places[name]; !ok {
+		if _, ok := s.indexes[name]; !ok {
 			return nil, fmt.Errorf("the template names the parameter %q, which does not exist", textutil.Truncate(name, maxQuote))
 		}
 	}
@@ -138,7 +138,7 @@ func (t *Template) execute(v Values) (string, error) {
 	defer t.release(r)
 	data := make(map[string]any, len(t.names))
 	for _, name := range t.names {
-		data[name] = r.value(v.list[t.set.places[name]])
+		data[name] = r.value(v.list[t.set.indexes[name]])
 	}
 	switch err := r.template.Execute(r, data); {
 	case r.err != nil:

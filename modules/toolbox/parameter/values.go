@@ -78,7 +78,7 @@ func (v Values) LookupValue(name string) (value any, ok bool) {
 	if v.set == nil {
 		return nil, false
 	}
-	i, ok := v.set.places[name]
+	i, ok := v.set.indexes[name]
 	if !ok {
 		return nil, false
 	}
