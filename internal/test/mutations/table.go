@@ -1553,4 +1553,9 @@ var mutations = []mutation{
 		`!known || at.Before(asked)`, `true || !known || at.Before(asked)`,
 		"./gateway TestSpanFold_Spans",
 	},
+	{
+		"pause: a caller reads whether the organization is paused", "gateway/routes.go",
+		`scopes: operators, answer: wire.PauseChange{}`, `scopes: callers, answer: wire.PauseChange{}`,
+		"./gateway TestPause_IsShown",
+	},
 }
