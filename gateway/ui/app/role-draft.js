@@ -137,3 +137,12 @@ export function gainsOf(diff) {
   const all = [...diff.roles, ...diff.agents, ...diff.callers, ...diff.tasks].flatMap((d) => d.gains);
   return [...new Set(all)].sort();
 }
+
+/**
+ * Returns the names of all roles and tools that are reached in addition, sorted.
+ * @param {any[]} reach
+ * @returns {string[]}
+ */
+export function reachedOf(reach) {
+  return [...new Set(reach.flatMap((d) => [...d.roles.gains, ...d.tools.gains]))].sort();
+}

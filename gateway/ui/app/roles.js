@@ -8,7 +8,7 @@ import { command, count } from "./format.js";
 import { commandLine, difference, empty, facts, filterField, idChip, json, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
-import { change, choiceOf, faultOf, gainsOf, isChanged, newDraft, readPart, setChoice } from "./role-draft.js";
+import { change, choiceOf, faultOf, gainsOf, isChanged, newDraft, reachedOf, readPart, setChoice } from "./role-draft.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -251,6 +251,7 @@ async function dryRun(data, page) {
     const answer = await send("PATCH", `api/v1/roles/${encodeURIComponent(data.role.id)}?dryRun=true`, change(data.draft));
     if (asked === JSON.stringify(change(data.draft))) {
       data.diff = answer.diff;
+      data.reach = answer.reach ?? [];
     }
   } catch (/** @type {any} */ error) {
     data.error = error;
@@ -262,10 +263,24 @@ async function dryRun(data, page) {
 function effect(data) {
   const { diff, error, role, draft } = data;
   return html`<h2>What this change does</h2>
-    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : effectLists(diff)}
+    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : html`${effectLists(diff)}${reachList(data.reach)}`}
     ${fieldEffects(draft)}
     <p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
     ${commandLine(updateCommand(role, draft))}`;
+}
+
+/**
+ * Shows what agents reach through others.
+ * @param {any[]} reach
+ */
+function reachList(reach) {
+  if (reach.length === 0) {
+    return nothing;
+  }
+  const list = (/** @type {any} */ of, /** @type {string} */ what) => html`${of.gains.length ? html`<div>${mark("plus", "may " + what)} ${names(of.gains, 60)}</div>` : nothing}
+    ${of.loses.length ? html`<div>${mark("minus", "may no longer " + what)} ${names(of.loses, 60)}</div>` : nothing}`;
+  return html`<h3>Reach ${quiet("what agents reach through those that they spawn")}</h3><ul class="plain">${reach.map((d) => html`<li><strong>${d.name}</strong>
+    ${list(d.roles, "spawn agents of")} ${list(d.tools, "put into roles that it creates")}</li>`)}</ul>`;
 }
 
 /**
@@ -326,10 +341,11 @@ async function save(data, page) {
   if (data.error || !data.diff) {
     return;
   }
-  const gains = gainsOf(data.diff), rebinds = "bind" in change(draft);
+  const gains = gainsOf(data.diff), reached = reachedOf(data.reach), rebinds = "bind" in change(draft);
   const saved = await ask({
-    title: `Change role ${role.name}`, confirm: "Save", typed: gains.length || rebinds ? role.name : undefined,
+    title: `Change role ${role.name}`, confirm: "Save", typed: gains.length || reached.length || rebinds ? role.name : undefined,
     body: html`${gains.length ? html`<p>${mark("plus", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>No tool is gained.</p>`}
+      ${reached.length ? html`<p>${mark("plus", "Through agents that are spawned, more is reached:")} ${names(reached, 40)}</p>` : nothing}
       ${rebinds ? html`<p>${mark("wait", "Its bounds on arguments change.")}</p>` : nothing}`,
     command: () => updateCommand(role, draft),
     run: async () => {

@@ -86,6 +86,28 @@ func TestPage_SingleTool(t *testing.T) {
 	p.checkProblems("single tool")
 }
 
+// Before a change is saved, the page says which roles and tools it makes reachable through agents
+// that are spawned, and asks for the name.
+func TestPage_Reach(t *testing.T) {
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"lead","toolGroups":["org_management"],"grant":[]}`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/lead")
+	p.check("Grant workspace")
+	p.waitText("may spawn agents of")
+	p.waitText("payer")
+	p.waitText("may put into roles that it creates")
+	p.waitText("write_file")
+	p.click("form button.primary")
+	p.wait(`document.getElementById("dialog").open`)
+	p.waitText("Through agents that are spawned, more is reached")
+	p.press("lead\r")
+	p.wait(`!document.getElementById("dialog").open`)
+	p.waitText("Tools that it may call now")
+	p.checkProblems("reach")
+}
+
 // field returns the expression of the field with a label.
 func field(label string) string {
 	text, _ := json.Marshal(label)
