@@ -53,6 +53,11 @@ func (a *api) setPause(r *http.Request, verb string, do pauser) (any, error) {
 	if err := do.all(by, q.Reason); err != nil {
 		return nil, err
 	}
+	return a.showPause(r)
+}
+
+// showPause answers whether the organization is paused.
+func (a *api) showPause(*http.Request) (any, error) {
 	if p := a.org().OrgPause(); p.IsSet() {
 		return wire.PauseChange{All: &p}, nil
 	}

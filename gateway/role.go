@@ -178,7 +178,11 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
 		err = wire.WithStatus(err, http.StatusPreconditionFailed)
 	}
-	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff}, wire.RevisionTag(next.Revision)}, err
+	change := wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff}
+	if dry && err == nil {
+		change.Reach = a.org().CompareReach(next)
+	}
+	return statusAnswer{http.StatusOK, change, wire.RevisionTag(next.Revision)}, err
 }
 
 // matchedRevision returns the revision that the header If-Match names, 0 if any
@@ -209,7 +213,11 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	}
 	diff, err := a.rt.DeleteRole(auth.SenderOf(r), role.ID, dry)
 	role.Status, role.Revision = org.Deleted, role.Revision+1
-	return wire.RoleChange{Role: a.roleOf(role), Diff: diff}, err
+	change := wire.RoleChange{Role: a.roleOf(role), Diff: diff}
+	if dry && err == nil {
+		change.Reach = a.org().CompareReach(role)
+	}
+	return change, err
 }
 
 // roleToChange reads dryRun and finds the role in the path.

@@ -260,3 +260,31 @@ func TestUpdateRole_IfMatch(t *testing.T) {
 		t.Errorf("a deletion with If-Match: %d", answer.Code)
 	}
 }
+
+// A dry run says what the change makes reachable through agents that are spawned. A change that is
+// made does not.
+func TestUpdateRole_ReachOfDryRun(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "workspace")
+	lead := f.AddRole(t, "lead", "org_management")
+	grant := toolgroups.SetOf("workspace")
+	for _, dry := range []bool{true, false} {
+		change, err := f.LocalClient().UpdateRole(t.Context(), "lead", wire.RoleRequest{Grant: &grant}, dry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !dry {
+			if change.Reach != nil {
+				t.Errorf("a change that is made: %+v", change.Reach)
+			}
+			break
+		}
+		if len(change.Reach) != 1 || change.Reach[0].ID != lead.ID || !slices.Contains(change.Reach[0].Roles.Gains, "clerk") || !slices.Contains(change.Reach[0].Tools.Gains, "write_file") {
+			t.Errorf("reach %+v", change.Reach)
+		}
+	}
+	change, err := f.LocalClient().DeleteRole(t.Context(), "clerk", true)
+	if err != nil || len(change.Reach) != 1 || !slices.Contains(change.Reach[0].Roles.Loses, "clerk") {
+		t.Errorf("a deletion: %+v, %v", change.Reach, err)
+	}
+}

@@ -18,6 +18,11 @@ func (c *Client) Pause(ctx context.Context, q PauseRequest) (PauseChange, error)
 	return doJSON[PauseChange](ctx, c, request{method: http.MethodPost, path: apiPath("pause"), body: q})
 }
 
+// FindPause returns the pause of the organization in All, nil if it is not paused.
+func (c *Client) FindPause(ctx context.Context) (PauseChange, error) {
+	return doJSON[PauseChange](ctx, c, request{method: http.MethodGet, path: apiPath("pause")})
+}
+
 // Resume ends a pause. Work goes on where it stopped. The error has the code Conflict if a task
 // or the organization is not paused.
 func (c *Client) Resume(ctx context.Context, q PauseRequest) (PauseChange, error) {

@@ -14,9 +14,9 @@ type PauseRequest struct {
 	Reason string          `json:"reason,omitempty"`
 }
 
-// PauseChange is what was paused or resumed, as it is now.
+// PauseChange is what was paused or resumed, as it is now. GET /api/v1/pause answers with All alone.
 type PauseChange struct {
 	Task *Task       `json:"task,omitempty"`
 	Role *RoleChange `json:"role,omitempty"`
-	All  *org.Pause  `json:"all,omitempty"` // absent when the organization is resumed
+	All  *org.Pause  `json:"all,omitempty"` // absent when the organization is not paused
 }

@@ -96,8 +96,10 @@ func (q RoleRequest) MarshalJSON() ([]byte, error) {
 // RevisionTag returns the ETag of a revision of a role.
 func RevisionTag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
 
-// RoleChange is a changed role and the effect of the change.
+// RoleChange is a changed role and the effect of the change. Reach is what agents would reach through
+// those that they spawn, sorted by the name of their role; only an answer to dryRun has it.
 type RoleChange struct {
-	Role Role               `json:"role"`
-	Diff org.PermissionDiff `json:"diff"`
+	Role  Role               `json:"role"`
+	Diff  org.PermissionDiff `json:"diff"`
+	Reach []org.ReachDiff    `json:"reach,omitempty"`
 }

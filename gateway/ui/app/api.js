@@ -68,14 +68,14 @@ export async function send(method, path, body, headers = {}) {
 }
 
 /**
- * Returns an answer with its ETag, which If-Match repeats to change what was read.
+ * Returns an answer with its text and its ETag, which If-Match repeats to change what was read.
  * @param {string} path
  * @param {AbortSignal} [signal]
- * @returns {Promise<{body: any, etag: string}>}
+ * @returns {Promise<{body: any, text: string, etag: string}>}
  */
 export async function getTagged(path, signal) {
-  const { body, response } = await request("GET", path, undefined, {}, signal);
-  return { body, etag: response.headers.get("ETag") ?? "" };
+  const { body, text, response } = await request("GET", path, undefined, {}, signal);
+  return { body, text, etag: response.headers.get("ETag") ?? "" };
 }
 
 /**
@@ -124,13 +124,13 @@ async function request(method, path, body, headers, signal) {
     }
     throw new RequestError(0, "no_answer", "The gateway did not answer. It may have ended, or the network may be down.");
   }
-  return { body: await readBody(response), response };
+  return { ...await readBody(response), response };
 }
 
 /** @param {Response} response */
 async function readBody(response) {
   if (response.status === 204) {
-    return null;
+    return { body: null, text: "" };
   }
   const text = await response.text();
   let value;
@@ -143,5 +143,5 @@ async function readBody(response) {
     const error = value?.error ?? {};
     throw new RequestError(response.status, String(error.code ?? "error"), String(error.message ?? "The request failed."), error.details);
   }
-  return value;
+  return { body: value, text };
 }

@@ -7,6 +7,7 @@ import { ask, field } from "./dialog.js";
 import { command, count, excerpt, shortId } from "./format.js";
 import { applyEvent, childrenOf, hasEnded, newTree, visibleRows } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
+import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
 import { reveal, rows, top } from "./rows.js";
 
@@ -26,19 +27,27 @@ export const organization = {
   id: "organization", title: "Organization", key: "o", scope: "operator",
   loadKey: () => "",
   async load(_, signal) {
-    const page = await list("api/v1/tasks", { agents: true }, tasksShown, signal);
+    const [page, { all }] = await Promise.all([list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal)]);
     const tree = newTree(page.items, page.more);
     for (const task of tree.tasks.values()) { // with one task, what it did is the first thing to see
       if (tree.tasks.size === 1) {
         view.opened.add(task.id);
       }
     }
-    return { tree };
+    return { tree, paused: all };
   },
-  fold: (data, e) => applyEvent(data.tree, e),
+  fold(data, e) {
+    if (e.all && (e.type === "paused" || e.type === "resumed")) {
+      data.paused = e.type === "paused" ? { by: e.by, reason: e.reason, at: e.at } : undefined;
+      return true;
+    }
+    return applyEvent(data.tree, e);
+  },
   isEmpty: (data) => data.tree.tasks.size === 0,
   empty: () => ({ text: "No task was started yet. The tasks and their agents are listed here.", command: command("run", "-f", "org.yaml", "Remember the milk") }),
-  tools: (_, place) => html`
+  tools: (data, place, page) => html`
+    ${data.paused ? html`<button type="button" @click=${() => pause({ all: true }, "resume", "the organization", page)}>Resume the organization</button>`
+      : html`<button type="button" class="danger" @click=${() => pause({ all: true }, "pause", "the organization", page)}>Pause the organization</button>`}
     <label class="check"><input type="checkbox" .checked=${place.params.live === "1"} @change=${(/** @type {any} */ e) => setParams({ live: e.target.checked ? "1" : "" })}>Only running</label>
     ${filterField("Filter agents and tasks", place.params.filter ?? "", (filter) => setParams({ filter }))}
     <div class="segments" role="group" aria-label="Form">
@@ -48,7 +57,8 @@ export const organization = {
   render(data, place, page) {
     const list = visibleRows(data.tree, { ...view, filter: place.params.filter ?? "", live: place.params.live === "1" });
     const chosen = list.find((row) => row.id === place.id) ?? findRow(data.tree, place.id);
-    return html`<div class="split">
+    return html`${data.paused ? html`<div class="notice" role="status">${mark("bad", "The organization is paused.")} By ${data.paused.by}, ${when(data.paused.at, page.now)}${data.paused.reason ? `: ${data.paused.reason}` : ""}</div>` : nothing}
+    <div class="split">
       <div>${place.params.form === "Picture" ? picture(data.tree, chosen, page) : treegrid(list, place, page)}
         ${data.tree.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}</div>
       ${details(chosen, page)}</div>`;

@@ -4,6 +4,7 @@ import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { directive, Directive } from "../vendor/lit-html/directive.js";
 import { ago, excerpt, shortId, utc } from "./format.js";
+import { lineDiff } from "./line-diff.js";
 
 /** @typedef {import("./api.js").RequestError} RequestError */
 
@@ -205,4 +206,13 @@ export function filterField(label, value, set) {
  */
 export function oneLine(text, most = 120) {
   return html`<span title=${text.length > most ? text.slice(0, 2000) : nothing}>${excerpt(text, most)}</span>`;
+}
+
+/**
+ * The lines of two texts, with what was added and removed.
+ * @param {string} before
+ * @param {string} after
+ */
+export function difference(before, after) {
+  return html`<pre class="json" tabindex="0">${lineDiff(before, after).map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : l.kind === "removed" ? "- " : "  "}${l.text}\n</span>`)}</pre>`;
 }

@@ -1,5 +1,7 @@
 // A draft of changes to a role. Pure: without a browser.
 
+import { parseExact } from "./exact-json.js";
+
 /**
  * @typedef {object} Draft
  * @property {string[]} use
@@ -10,11 +12,14 @@
 
 /**
  * @param {any} role of the gateway
+ * @param {string} text the role as it was sent
  * @returns {Draft}
  */
-export function newDraft(role) {
+export function newDraft(role, text) {
+  const { bind } = parseExact(text);
   const fields = {
-    description: role.description ?? "", rolePrompt: role.rolePrompt ?? "", llmServiceId: role.llmServiceId ?? "", server: role.server ?? "", toolGated: Boolean(role.toolGated),
+    description: role.description ?? "", rolePrompt: role.rolePrompt ?? "", llmServiceId: role.llmServiceId ?? "", server: role.server ?? "", toolGated: String(role.toolGated ?? false),
+    pattern: role.pattern ?? "react", rounds: role.limits?.rounds ? String(role.limits.rounds) : "", bind: bind ? JSON.stringify(bind, null, 2) : "",
   };
   const use = [...(role.toolGroups ?? [])], grant = [...(role.grant ?? [])];
   return { use: [...use], grant: [...grant], fields: { ...fields }, saved: { use, grant, fields } };
@@ -70,10 +75,52 @@ export function change(draft) {
   }
   for (const [name, value] of Object.entries(draft.fields)) {
     if (value !== draft.saved.fields[name]) {
-      changes[name] = value === "" && name !== "server" ? null : value;
+      changes[name === "rounds" ? "limits" : name] = requestValue(name, value);
     }
   }
   return changes;
+}
+
+/**
+ * Returns a field as a request has it. One that has a fault is undefined.
+ * @param {string} name
+ * @param {string} value
+ */
+function requestValue(name, value) {
+  switch (name) {
+    case "server": return value;
+    case "toolGated": return value === "strict" ? value : value === "true";
+    case "rounds": return value === "" ? null : { rounds: Number(value) };
+    case "bind": return value.trim() === "" ? null : parseBind(value);
+  }
+  return value === "" ? null : value;
+}
+
+/** @param {string} text */
+function parseBind(text) {
+  try {
+    return parseExact(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns why a draft cannot be sent, "" if it can.
+ * @param {Draft} draft
+ * @returns {string}
+ */
+export function faultOf(draft) {
+  const { bind, rounds } = draft.fields;
+  if (rounds !== "" && !/^[1-9][0-9]{0,8}$/.test(rounds)) {
+    return "Answers with calls in one turn: a number from 1 is needed.";
+  }
+  try {
+    JSON.parse(bind.trim() || "{}");
+  } catch (/** @type {any} */ error) {
+    return "Bounds on arguments: this is not JSON: " + error.message;
+  }
+  return "";
 }
 
 /** @param {string[]} a @param {string[]} b */
@@ -89,4 +136,13 @@ function sameMembers(a, b) {
 export function gainsOf(diff) {
   const all = [...diff.roles, ...diff.agents, ...diff.callers, ...diff.tasks].flatMap((d) => d.gains);
   return [...new Set(all)].sort();
+}
+
+/**
+ * Returns the names of all roles and tools that are reached in addition, sorted.
+ * @param {any[]} reach
+ * @returns {string[]}
+ */
+export function reachedOf(reach) {
+  return [...new Set(reach.flatMap((d) => [...d.roles.gains, ...d.tools.gains]))].sort();
 }

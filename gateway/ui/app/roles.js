@@ -3,11 +3,12 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { getTagged, list, RequestError, send } from "./api.js";
 import { ask, field } from "./dialog.js";
+import { keepsNumbers } from "./exact-json.js";
 import { command, count } from "./format.js";
-import { commandLine, empty, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { commandLine, difference, empty, facts, filterField, idChip, json, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
-import { change, choiceOf, gainsOf, isChanged, newDraft, readPart, setChoice } from "./role-draft.js";
+import { change, choiceOf, faultOf, gainsOf, isChanged, newDraft, reachedOf, readPart, setChoice } from "./role-draft.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -56,10 +57,10 @@ async function loadRoles(signal) {
 
 /** @param {string} id @param {AbortSignal} signal */
 async function loadRole(id, signal) {
-  const [{ body: role, etag }, groups] = await Promise.all([
+  const [{ body: role, text, etag }, groups] = await Promise.all([
     getTagged("api/v1/roles/" + encodeURIComponent(id), signal), list("api/v1/tool-groups", {}, 2000, signal),
   ]);
-  return { role, etag, groups: groups.items, draft: newDraft(role), diff: undefined, error: undefined, overtaken: "" };
+  return { role, etag, groups: groups.items, draft: newDraft(role, text), diff: undefined, error: undefined, overtaken: "" };
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -118,19 +119,29 @@ function about(data, page) {
   const { role } = data;
   return html`<h2>${role.name}</h2>
     ${facts([["About", role.description], ["Status", role.suspendedAt ? statusMark("paused") : statusMark(role.status)], ["Created by", creatorOf(role)], ["Created", when(role.createdAt, page.now)],
-      ["Model", role.llmServiceId ?? quiet("default")], ["Revision", role.revision], ["Tool-gated", role.toolGated && String(role.toolGated)], ["Only server", role.server],
+      ["Model", role.llmServiceId ?? quiet("default")], ["Pattern", role.pattern], ["Answers with calls in one turn", role.limits?.rounds], ["Revision", role.revision], ["Tool-gated", role.toolGated && String(role.toolGated)], ["Only server", role.server],
       ["Unknown", role.dangling?.length ? mark("wait", role.dangling.join(", ")) : undefined], ["Id", idChip(role.id)]])}
     <h3>Tools that it may call now</h3>
     ${role.tools?.length ? table("Tools of the role", ["Tool", "Through", "Effect"], role.tools.map((/** @type {any} */ t) => ({ href: placeLink("access", "", { role: role.name, tool: t.name }), cells: [html`<code>${t.name}</code>`, t.group, t.effect] })))
       : empty("This role may call no tool.")}
+    ${keptFields(role)}
     ${commandLine(command("role", "show", role.name))}`;
+}
+
+/**
+ * Shows the fields that the editor does not have. A change keeps them.
+ * @param {any} role
+ */
+function keptFields(role) {
+  const kept = ["agent", "approval", "hosts", "result", "states", "tasks"].filter((name) => role[name] !== undefined);
+  return kept.length ? html`<h3>Fields that the editor keeps</h3>${kept.map((name) => html`<details><summary><code>${name}</code></summary>${json(role[name])}</details>`)}` : nothing;
 }
 
 /** @param {any} data @param {Page} page */
 function groupFields(data, page) {
   const { draft, groups } = data;
   const known = new Set(groups.flatMap((/** @type {any} */ g) => g.tools?.length ? [g.id, readPart(g.id)] : [g.id]));
-  const others = [...new Set([...draft.use, ...draft.grant])].filter((id) => id !== "*" && !known.has(id));
+  const others = [...new Set([...draft.saved.use, ...draft.saved.grant, ...draft.use, ...draft.grant])].filter((id) => id !== "*" && !known.has(id));
   const none = draft.use.length === 0 && draft.grant.length === 0;
   return html`<fieldset><legend>Tool groups</legend>
     <p class="quiet">Its agents and callers may call what it uses. Its agents may put what it grants into roles that they create.</p>
@@ -139,7 +150,26 @@ function groupFields(data, page) {
     ${groupRow({ id: "*", description: "All groups, also those that are registered later" }, data, page)}
     ${groups.map((/** @type {any} */ g) => groupRow(g, data, page))}
     ${others.map((id) => groupRow({ id, description: "A single tool, or a group that is not registered now" }, data, page))}
+    ${toolAdder(data, page)}
   </fieldset>`;
+}
+
+/**
+ * A field that adds a single tool of a server, or any other group by its id.
+ * @param {any} data
+ * @param {Page} page
+ */
+function toolAdder(data, page) {
+  const add = (/** @type {any} */ e) => {
+    const input = e.target.closest("div").querySelector("input"), id = input.value.trim();
+    if (id) {
+      setChoice(data.draft, "use", id, true);
+      input.value = "";
+      preview(data, page);
+    }
+  };
+  return html`<div class="actions"><input aria-label="A single tool: SERVER/TOOL" placeholder="SERVER/TOOL"
+    @keydown=${(/** @type {any} */ e) => { if (e.key === "Enter") { e.preventDefault(); add(e); } }}><button type="button" @click=${add}>Use a single tool</button></div>`;
 }
 
 /** @param {any} group @param {any} data @param {Page} page */
@@ -161,7 +191,7 @@ function choiceBoxes(id, data, page) {
 function otherFields(data, page) {
   const { draft } = data;
   const input = (/** @type {string} */ name) => (/** @type {any} */ e) => {
-    draft.fields[name] = e.target.type === "checkbox" ? e.target.checked : e.target.value;
+    draft.fields[name] = e.target.value;
     preview(data, page);
   };
   return html`<fieldset><legend>Agents</legend>
@@ -169,10 +199,20 @@ function otherFields(data, page) {
     <label class="field"><span>Instructions</span><textarea rows="6" .value=${draft.fields.rolePrompt} @input=${input("rolePrompt")}></textarea></label>
     <label class="field"><span>Model</span><input .value=${draft.fields.llmServiceId} placeholder="the default of the organization" @input=${input("llmServiceId")}></label>
     <label class="field"><span>Only tools of this server</span><input .value=${draft.fields.server} placeholder="no restriction" @input=${input("server")}></label>
-    <label class="check"><input type="checkbox" .checked=${draft.fields.toolGated} @change=${input("toolGated")}>Its agents must answer from their tools alone</label>
+    ${selection("Its agents must answer from their tools alone", draft.fields.toolGated, [["false", "no"], ["true", "yes"], ["strict", "yes, and an answer without a successful call is withheld"]], input("toolGated"))}
+    ${selection("How its agents work", draft.fields.pattern, [["react", "react: call tools as needed"], ["plan", "plan: plan the calls first"]], input("pattern"))}
+    <label class="field"><span>Answers with calls in one turn</span><input inputmode="numeric" .value=${draft.fields.rounds} placeholder="the limit of the organization" @input=${input("rounds")}></label>
+    <label class="field"><span>Bounds on arguments, as JSON: for each tool a condition for each path</span>
+      <textarea class="code" rows="6" spellcheck="false" ?disabled=${!keepsNumbers} .value=${draft.fields.bind} placeholder='{"write_file": {"/path": {"under": "reports"}}}' @input=${input("bind")}></textarea></label>
   </fieldset>
   <div class="buttons"><button type="button" ?disabled=${!isChanged(draft)} @click=${page.reload}>Undo</button>
     <button class="primary" ?disabled=${!maySave(data)}>Save</button></div>`;
+}
+
+/** @param {string} label @param {string} value @param {[string, string][]} choices @param {(e: any) => void} change */
+function selection(label, value, choices, change) {
+  return html`<label class="field"><span>${label}</span><select .value=${value} @change=${change}>
+    ${choices.map(([id, text]) => html`<option value=${id} ?selected=${id === value}>${text}</option>`)}</select></label>`;
 }
 
 /**
@@ -180,7 +220,7 @@ function otherFields(data, page) {
  * @param {any} data
  */
 function maySave(data) {
-  return isChanged(data.draft) && data.role.createdBy !== "config" && !data.overtaken;
+  return isChanged(data.draft) && data.role.createdBy !== "config" && !data.overtaken && !faultOf(data.draft);
 }
 
 /** @type {number | undefined} */
@@ -201,11 +241,17 @@ function preview(data, page) {
 /** @param {any} data @param {Page} page */
 async function dryRun(data, page) {
   const asked = JSON.stringify(change(data.draft));
-  data.error = undefined;
+  const fault = faultOf(data.draft);
+  data.error = fault ? new Error(fault) : undefined;
+  if (fault) {
+    page.redraw();
+    return;
+  }
   try {
     const answer = await send("PATCH", `api/v1/roles/${encodeURIComponent(data.role.id)}?dryRun=true`, change(data.draft));
     if (asked === JSON.stringify(change(data.draft))) {
       data.diff = answer.diff;
+      data.reach = answer.reach ?? [];
     }
   } catch (/** @type {any} */ error) {
     data.error = error;
@@ -217,9 +263,36 @@ async function dryRun(data, page) {
 function effect(data) {
   const { diff, error, role, draft } = data;
   return html`<h2>What this change does</h2>
-    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : effectLists(diff)}
+    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : html`${effectLists(diff)}${reachList(data.reach)}`}
+    ${fieldEffects(draft)}
     <p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
     ${commandLine(updateCommand(role, draft))}`;
+}
+
+/**
+ * Shows what agents reach through others.
+ * @param {any[]} reach
+ */
+function reachList(reach) {
+  if (reach.length === 0) {
+    return nothing;
+  }
+  const list = (/** @type {any} */ of, /** @type {string} */ what) => html`${of.gains.length ? html`<div>${mark("plus", "may " + what)} ${names(of.gains, 60)}</div>` : nothing}
+    ${of.loses.length ? html`<div>${mark("minus", "may no longer " + what)} ${names(of.loses, 60)}</div>` : nothing}`;
+  return html`<h3>Reach ${quiet("what agents reach through those that they spawn")}</h3><ul class="plain">${reach.map((d) => html`<li><strong>${d.name}</strong>
+    ${list(d.roles, "spawn agents of")} ${list(d.tools, "put into roles that it creates")}</li>`)}</ul>`;
+}
+
+/**
+ * Shows changes that gain and lose no tools.
+ * @param {Draft} draft
+ */
+function fieldEffects({ fields, saved }) {
+  const labels = { pattern: "How its agents work", rounds: "Answers with calls in one turn", toolGated: "Must answer from tools alone" };
+  const changed = Object.entries(labels).filter(([name]) => fields[name] !== saved.fields[name]);
+  return html`${changed.length ? facts(changed.map(([name, label]) => [label, `${saved.fields[name] || "default"} → ${fields[name] || "default"}`])) : nothing}
+    ${fields.bind === saved.fields.bind ? nothing : html`<h3>Bounds on arguments</h3><p class="quiet">They hold at each call from then on, also of agents at work.</p>
+      ${difference(saved.fields.bind, fields.bind)}`}`;
 }
 
 /** @param {any} role @param {Draft} draft */
@@ -229,7 +302,9 @@ function updateCommand(role, draft) {
   return command("role", "update", role.name, ...groups("use", changes.toolGroups), ...groups("grant", changes.grant),
     ...(changes.description !== undefined ? ["--description", changes.description ?? ""] : []), ...(changes.rolePrompt !== undefined ? ["--prompt", changes.rolePrompt ?? ""] : []),
     ...(changes.llmServiceId !== undefined ? ["--model", changes.llmServiceId ?? ""] : []), ...(changes.server !== undefined ? ["--server", changes.server] : []),
-    ...(changes.toolGated !== undefined ? [`--tool-gated=${changes.toolGated}`] : []), "--revision", String(role.revision));
+    ...(changes.toolGated !== undefined ? [`--tool-gated=${changes.toolGated}`] : []),
+    ...(changes.pattern !== undefined ? ["--pattern", changes.pattern] : []), ...(changes.limits !== undefined ? ["--limits", `rounds=${changes.limits?.rounds ?? 0}`] : []),
+    ...("bind" in changes ? ["--bind", changes.bind === null ? "none" : "bounds.json"] : []), "--revision", String(role.revision));
 }
 
 /** @param {any} diff */
@@ -266,10 +341,12 @@ async function save(data, page) {
   if (data.error || !data.diff) {
     return;
   }
-  const gains = gainsOf(data.diff);
+  const gains = gainsOf(data.diff), reached = reachedOf(data.reach), rebinds = "bind" in change(draft);
   const saved = await ask({
-    title: `Change role ${role.name}`, confirm: "Save", typed: gains.length ? role.name : undefined,
-    body: gains.length ? html`<p>${mark("plus", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>Nothing is gained.</p>`,
+    title: `Change role ${role.name}`, confirm: "Save", typed: gains.length || reached.length || rebinds ? role.name : undefined,
+    body: html`${gains.length ? html`<p>${mark("plus", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>No tool is gained.</p>`}
+      ${reached.length ? html`<p>${mark("plus", "Through agents that are spawned, more is reached:")} ${names(reached, 40)}</p>` : nothing}
+      ${rebinds ? html`<p>${mark("wait", "Its bounds on arguments change.")}</p>` : nothing}`,
     command: () => updateCommand(role, draft),
     run: async () => {
       try {

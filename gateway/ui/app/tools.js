@@ -4,9 +4,8 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { ask } from "./dialog.js";
 import { command, count } from "./format.js";
-import { commandLine, facts, filterField, json, mark, names, oneLine, quiet, statusMark, table } from "./parts.js";
+import { commandLine, difference, facts, filterField, json, mark, names, oneLine, quiet, statusMark, table } from "./parts.js";
 import { placeLink, setParams } from "./place.js";
-import { lineDiff } from "./line-diff.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -44,15 +43,15 @@ function quarantine(data, page) {
   }
   return html`<section><h2>${mark("wait", `${count(data.waiting.length, "definition")} wait for acceptance`)}</h2>
     <div class="cards">${data.waiting.map((/** @type {any} */ q) => html`<div class="card"><h3><code>${q.name}</code> ${quiet("of " + q.owner)}</h3>
-      <p>${q.accepted ? "The definition has changed since it was accepted." : "The tool is new."}</p>${difference(q)}
+      <p>${q.accepted ? "The definition has changed since it was accepted." : "The tool is new."}</p>${definitionChange(q)}
       ${commandLine(command("tool", "accept", q.name, "--digest", q.digest))}
       <div class="buttons"><button type="button" class="primary" @click=${() => accept(q, page)}>Accept …</button></div></div>`)}</div></section>`;
 }
 
 /** @param {any} q */
-function difference(q) {
+function definitionChange(q) {
   const offered = JSON.stringify(q.offered, null, 2), accepted = q.accepted ? JSON.stringify(q.accepted, null, 2) : "";
-  return html`<pre class="json" tabindex="0">${lineDiff(accepted, offered).map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : l.kind === "removed" ? "- " : "  "}${l.text}\n</span>`)}</pre>`;
+  return difference(accepted, offered);
 }
 
 /** @param {any} q @param {Page} page */

@@ -1583,4 +1583,24 @@ var mutations = []mutation{
 		`!known || at.Before(asked)`, `true || !known || at.Before(asked)`,
 		"./gateway TestSpanFold_Spans",
 	},
+	{
+		"pause: a caller reads whether the organization is paused", "gateway/routes.go",
+		`scopes: operators, answer: wire.PauseChange{}`, `scopes: callers, answer: wire.PauseChange{}`,
+		"./gateway TestPause_IsShown",
+	},
+	{
+		"reach: a role that is changed is no target", "org/reach.go",
+		`targets = []*Role{{ID: next.ID}}`, `targets = nil`,
+		"./org TestReach_NamesRolesAndTools",
+	},
+	{
+		"reach: agents without the tool spawn", "org/reach.go",
+		`if !spawns {`, `if false {`,
+		"./org TestReach_AgreesWithSpawnableRoles",
+	},
+	{
+		"reach: what may be granted does not count", "org/reach.go",
+		`&& o.covers(g, role) {`, `{`,
+		"./org TestReach_AgreesWithSpawnableRoles",
+	},
 }

@@ -141,7 +141,7 @@ func TestPage_ReadPart(t *testing.T) {
 	p.waitText("write_file")
 	p.click("form button.primary")
 	p.wait(`document.getElementById("dialog").open`)
-	p.waitText("Nothing is gained.")
+	p.waitText("No tool is gained.")
 	p.click("#dialog button[type=submit]")
 	p.wait(`!document.getElementById("dialog").open`)
 	p.waitText("Tools that it may call now")

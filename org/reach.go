@@ -1,0 +1,102 @@
+package org
+
+import (
+	"slices"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// maxReachRoles limits the roles below a changed one that CompareReach compares.
+const maxReachRoles = 20
+
+// ReachDiff is the effect of a change of a role on what agents of one role reach through others:
+// agents directly below a root, in a task without limits.
+type ReachDiff struct {
+	ID    identity.RoleID `json:"id"`
+	Name  string          `json:"name"`
+	Roles ReachChange     `json:"roles"` // roles of the operator and the configuration whose agents they may spawn
+	Tools ReachChange     `json:"tools"` // tools that they may put into roles which they create
+}
+
+// ReachChange has the names that are gained and lost, sorted, at most MaxDiffNames of each.
+type ReachChange struct {
+	Gains []string `json:"gains"`
+	Loses []string `json:"loses"`
+}
+
+func (c ReachChange) isEmpty() bool { return len(c.Gains)+len(c.Loses) == 0 }
+
+// reach is what agents of a role reach, by name.
+type reach struct{ roles, tools map[string]bool }
+
+// CompareReach returns the effect on what agents reach if next replaces the role with its id. It
+// compares the role, at most 20 roles that it bounds, and of all others whether their agents may
+// spawn those of next. The list is sorted by name. It may be called concurrently.
+func (o *Org) CompareReach(next Role) []ReachDiff {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	then := func(id identity.RoleID) (*Role, bool) {
+		if id == next.ID {
+			return &next, true
+		}
+		return o.lookupRole(id)
+	}
+	below := o.rolesBelow(next.ID)
+	below = append([]*Role{}, below[:min(len(below), maxReachRoles)]...)
+	list := []ReachDiff{}
+	for _, r := range o.sortedRoles() {
+		targets := o.sortedRoles()
+		if r.ID != next.ID && !slices.Contains(below, r) {
+			targets = []*Role{{ID: next.ID}}
+		}
+		was, is := o.reachOf(r.ID, o.lookupRole, targets), o.reachOf(r.ID, then, targets)
+		d := ReachDiff{ID: r.ID, Name: r.Name, Roles: reachChange(was.roles, is.roles), Tools: reachChange(was.tools, is.tools)}
+		if !d.Roles.isEmpty() || !d.Tools.isEmpty() {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// reachOf returns what agents of a role reach. Of the roles it considers the targets.
+func (o *Org) reachOf(id identity.RoleID, find roleLookup, targets []*Role) reach {
+	r := reach{roles: map[string]bool{}, tools: map[string]bool{}}
+	snapshot, s := o.config.Groups.CurrentSnapshot(), o.previewScope(id, toolgroups.AllGroups())
+	own := s.compile(snapshot, find)
+	spawns := hasBuiltin(snapshot, own, "spawn_agent") || hasBuiltin(snapshot, own, "spawn_agent_with_task")
+	if !spawns {
+		return r
+	}
+	g := grantor{role: string(id), limits: s.grantLimits(find)}
+	for _, t := range targets {
+		if role, ok := find(t.ID); ok && role.Status == Active && role.declared() && !role.Suspended() && o.covers(g, role) {
+			r.roles[role.Name] = true
+		}
+	}
+	if hasBuiltin(snapshot, own, "create_role") {
+		r.tools = namesOf(snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, boundSets(g.limits)...))
+	}
+	return r
+}
+
+// boundSets returns the sets of constraints.
+func boundSets(limits []constraint) []toolgroups.BoundSet {
+	sets := make([]toolgroups.BoundSet, len(limits))
+	for i, l := range limits {
+		sets[i] = l.BoundSet
+	}
+	return sets
+}
+
+// hasBuiltin reports whether a View has a built-in tool.
+func hasBuiltin(s *toolgroups.Snapshot, v *toolgroups.View, name string) bool {
+	h, ok := s.LookupTool(name)
+	return ok && h.Owner == toolgroups.Builtin && v.HasTool(h)
+}
+
+// reachChange compares two sets of names.
+func reachChange(was, is map[string]bool) ReachChange {
+	gains, loses := without(is, was), without(was, is)
+	return ReachChange{Gains: gains[:min(len(gains), MaxDiffNames)], Loses: loses[:min(len(loses), MaxDiffNames)]}
+}
