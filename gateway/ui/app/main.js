@@ -71,7 +71,7 @@ function redraw() {
 function draw() {
   const begun = performance.now();
   drawing = false;
-  render(state.session === undefined ? nothing : state.session === null ? signIn(enter) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
+  render(state.session === undefined ? nothing : state.session === null ? signIn(enter, redraw) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
   const done = afterDraw;
   afterDraw = [];
   for (const f of done) {
