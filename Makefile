@@ -151,6 +151,7 @@ soak: deps
 	go test -count=1 -timeout 60m -run '^(TestClosure|TestTask_NeverExceedsCaller)$$' ./property_test -closure 10000 || $(call broken,property_test)
 	go run ./internal/test/mutations || $(call broken,internal/test/mutations)
 	go test -count=1 -run '^TestListener_NewcomerBesideStalled$$' ./gateway -connections 5000 -parallel 1 || $(call broken,gateway)
+	go test -count=1 -run '^TestPage_ManyEvents$$' ./internal/test/webpage -follow 5m || $(call broken,internal/test/webpage)
 	cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak || $(call broken,bench)
 	go run ./internal/test/soakreport/table $(ROLECALL_VERDICTS)
 

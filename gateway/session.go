@@ -31,6 +31,9 @@ func (a *api) sessionRoutes() []route {
 			method: "DELETE", path: sessionPath, id: "endSession", summary: "End the session of the browser",
 			scopes: holders, status: http.StatusNoContent, errors: []errcode.Code{wire.RouteNotFound}, serve: a.endSession,
 		}, {
+			method: "GET", path: "/ui/issuers", id: "listSignInIssuers", summary: "List the issuers with which users sign in, for the form of the page",
+			scopes: everybody, answer: wire.SignInIssuers{}, errors: []errcode.Code{wire.RouteNotFound}, serve: jsonEndpoint(a.listSignInIssuers),
+		}, {
 			method: "GET", path: "/ui/login", id: "beginSignIn", summary: "Send the browser to an issuer, to sign in",
 			params: []parameter{
 				{name: "issuer", about: "name of the issuer; it may be left out if there is only one"},
@@ -97,6 +100,14 @@ func (a *api) endSession(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// listSignInIssuers answers GET /ui/issuers. It has nothing of an issuer but its name.
+func (a *api) listSignInIssuers(r *http.Request) (any, error) {
+	if a.sessions == nil {
+		return nil, routeNotFound(nil, r)
+	}
+	return wire.SignInIssuers{Issuers: append([]string{}, a.sessions.SignInIssuers()...)}, nil
 }
 
 // beginSignIn answers GET /ui/login.

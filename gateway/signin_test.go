@@ -265,6 +265,20 @@ func TestSignIn_IsNotReplayed(t *testing.T) {
 	thief.want(401, "/api/v1/tools", "")
 }
 
+// The form of the page learns the names of the issuers, before anybody has signed in.
+func TestSignIn_ListsIssuers(t *testing.T) {
+	f, _ := newSignInFixture(t)
+	if got := strings.TrimSpace(f.browser().want(200, "/ui/issuers", "")); got != `{"issuers":["corp"]}` {
+		t.Errorf("got %s", got)
+	}
+	if err := f.tokens.ReplaceIssuers(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(f.browser().want(200, "/ui/issuers", "")); got != `{"issuers":[]}` {
+		t.Errorf("without issuers: %s", got)
+	}
+}
+
 // A user without a role gets no session, and neither does one whose issuer has no sign-in.
 func TestSignIn_NeedsRole(t *testing.T) {
 	f, idp := newSignInFixture(t)

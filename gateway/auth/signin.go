@@ -10,8 +10,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,6 +133,15 @@ func (s *issuerSet) onlySignIn() string {
 		return name
 	}
 	return ""
+}
+
+// SignInIssuers returns the names of the issuers with which users sign in, sorted.
+func (t *TokenStore) SignInIssuers() []string {
+	set := t.issuers.Load()
+	if set == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(set.signIn))
 }
 
 // FinishSignIn begins a session for a user who comes back from an issuer, sets its cookie and

@@ -11,6 +11,11 @@ type SessionRequest struct {
 	Token string `json:"token"` // a configured token, or the start-up token
 }
 
+// SignInIssuers are the issuers with which users sign in.
+type SignInIssuers struct {
+	Issuers []string `json:"issuers"` // names, sorted
+}
+
 // Session says who sends a request, and has the session of a browser.
 type Session struct {
 	User     string          `json:"user"`             // name in records

@@ -34,6 +34,7 @@ const state = {
   loadedAt: 0,
   loading: /** @type {AbortController | undefined} */ (undefined), // while data is loading
   missed: /** @type {OrgEvent[]} */ ([]), // events that came meanwhile
+  missedSome: false, // too many came: the data must be loaded again
   lostSince: 0,
   waiting: 0, // calls that wait for the user's approval
 };
@@ -71,7 +72,7 @@ function redraw() {
 function draw() {
   const begun = performance.now();
   drawing = false;
-  render(state.session === undefined ? nothing : state.session === null ? signIn(enter) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
+  render(state.session === undefined ? nothing : state.session === null ? signIn(enter, redraw) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
   const done = afterDraw;
   afterDraw = [];
   for (const f of done) {
@@ -173,7 +174,7 @@ function onEvents(events) {
     if (result === "reload") {
       reloadSoon();
     }
-    changed ||= result === true;
+    changed ||= result !== false;
   }
   if (changed) {
     eventsAt ||= performance.now();
@@ -188,7 +189,7 @@ function keepMissed(events) {
   state.missed.push(...events);
   if (state.missed.length > missedMost) {
     state.missed = [];
-    reloadSoon();
+    state.missedSome = true;
   }
 }
 
@@ -217,12 +218,29 @@ async function checkSession() {
 /** @type {number | undefined} */
 let reloadTimer;
 
-/** Loads the data again, at most once a second. */
+/** Loads the data again, at most once a second. What is loading is not interrupted. */
 function reloadSoon() {
   reloadTimer ??= setTimeout(() => {
     reloadTimer = undefined;
-    load();
+    state.loading ? reloadSoon() : reload();
   }, 1000);
+}
+
+/** Loads again what events do not tell. */
+async function reload() {
+  const { screen, data, key } = state;
+  if (!screen?.refresh || data === undefined || state.error) {
+    load();
+    return;
+  }
+  try {
+    await screen.refresh(data, currentPlace());
+    redraw();
+  } catch {
+    if (state.key === key) {
+      load(); // which shows the error
+    }
+  }
 }
 
 /**
@@ -259,6 +277,7 @@ async function load() {
   state.loading?.abort();
   const loading = state.loading = new AbortController();
   state.missed = [];
+  state.missedSome = false;
   try {
     const data = await screen.load(currentPlace(), loading.signal, page);
     if (loading.signal.aborted) {
@@ -266,6 +285,9 @@ async function load() {
     }
     Object.assign(state, { data, error: undefined, loadedAt: Date.now(), loading: undefined });
     onEvents(state.missed.splice(0));
+    if (state.missedSome) {
+      setTimeout(() => state.data === data && load(), 1000);
+    }
   } catch (/** @type {any} */ error) {
     if (loading.signal.aborted) {
       return;

@@ -28,6 +28,7 @@
 /** @typedef {{tasks: Map<string, Task>, agents: Map<string, Agent>, more: boolean}} Tree */
 
 export const siblingsShown = 20; // of one parent, before they are folded
+export const tasksShown = 500;
 
 /**
  * @param {any[]} tasks of the gateway, with their agents
@@ -60,7 +61,7 @@ export function applyEvent(tree, e) {
       if (task) {
         return false;
       }
-      tree.tasks.set(e.task ?? "", { id: e.task ?? "", text: e.text, status: "running", caller: e.caller, createdAt: e.at, agents: [] });
+      addTask(tree, { id: e.task ?? "", text: e.text, status: "running", caller: e.caller, createdAt: e.at, agents: [] });
       return true;
     case "agent_spawned": return Boolean(task) && addAgent(tree, /** @type {Task} */ (task), e);
     case "agent_terminated": return set(agent, { status: "terminated", tool: undefined });
@@ -76,6 +77,23 @@ export function applyEvent(tree, e) {
     case "result": return endTask(task, e.status);
   }
   return false;
+}
+
+/**
+ * Adds a task as the newest. The oldest task that has ended makes room for it.
+ * @param {Tree} tree
+ * @param {Task} task
+ */
+function addTask(tree, task) {
+  tree.tasks = new Map([[task.id, task], ...tree.tasks]);
+  const oldest = tree.tasks.size > tasksShown && [...tree.tasks.values()].findLast((t) => hasEnded(t.status));
+  if (oldest) {
+    tree.more = true;
+    tree.tasks.delete(oldest.id);
+    for (const agent of oldest.agents) {
+      tree.agents.delete(agent.id);
+    }
+  }
 }
 
 /**

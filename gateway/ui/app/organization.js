@@ -5,7 +5,7 @@ import { hierarchy, tree as tidyTree } from "../vendor/d3-hierarchy/d3-hierarchy
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
 import { command, count, excerpt, shortId } from "./format.js";
-import { applyEvent, childrenOf, hasEnded, newTree, visibleRows } from "./organization-model.js";
+import { applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
@@ -15,7 +15,6 @@ import { reveal, rows, top } from "./rows.js";
 /** @typedef {import("./organization-model.js").Agent} Agent */
 /** @typedef {import("./organization-model.js").Task} Task */
 
-const tasksShown = 500;
 const drawnMost = 500; // agents in the picture
 const recently = 60_000; // milliseconds for which a denial is marked
 

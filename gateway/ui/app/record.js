@@ -9,8 +9,7 @@ import { placeLink, setParams } from "./place.js";
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
 
-const pageSize = 200;
-const keptMost = 500; // rows while the record is followed
+const pageSize = 100; // also while the record is followed: each of its rows is drawn
 const filters = /** @type {const} */ (["task", "agent", "role", "caller", "tool", "type", "since"]);
 
 /** @type {import("./screen.js").Screen} */
@@ -26,7 +25,10 @@ export const record = {
       return false;
     }
     data.events.unshift(e);
-    data.events.length = Math.min(data.events.length, keptMost);
+    if (data.events.length > pageSize) {
+      data.events.length = pageSize;
+      data.next = String(data.events[pageSize - 1].seq); // older events begin there
+    }
     return true;
   },
   isEmpty: (data, place) => data.events.length === 0 && !filters.some((f) => place.params[f]) && !place.params.denied,

@@ -23,6 +23,7 @@
  * @property {boolean} [hidden] it is not in the navigation
  * @property {(place: Place) => string} loadKey the data is loaded again when this changes
  * @property {(place: Place, signal: AbortSignal, page: Page) => Promise<any>} load
+ * @property {(data: any, place: Place) => Promise<void>} [refresh] loads again only what fold cannot learn from events, in place of load
  * @property {(data: any, e: OrgEvent, place: Place) => boolean | "reload"} [fold] applies an event, and reports whether the data changed or must be loaded again
  * @property {(data: any, place: Place) => boolean} [isEmpty]
  * @property {(place: Place) => {text: string, command?: string}} [empty] what would be here, and the command that makes one

@@ -1,15 +1,28 @@
 // The form that signs a user in with a token, or at an issuer.
 
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
-import { send } from "./api.js";
+import { get, send } from "./api.js";
 import { mark } from "./parts.js";
 
 let error = "";
+/** @type {string[] | undefined} */
+let issuers; // with which users sign in; undefined: not asked yet
+
+/** @param {() => void} redraw */
+async function learnIssuers(redraw) {
+  issuers = [];
+  issuers = (await get("ui/issuers").catch(() => ({ issuers: [] }))).issuers;
+  redraw();
+}
 
 /**
  * @param {() => void} entered called after the user has signed in
+ * @param {() => void} redraw
  */
-export function signIn(entered) {
+export function signIn(entered, redraw) {
+  if (issuers === undefined) {
+    learnIssuers(redraw);
+  }
   const submit = async (/** @type {SubmitEvent} */ e) => {
     e.preventDefault();
     const form = /** @type {HTMLFormElement} */ (e.target);
@@ -31,6 +44,8 @@ export function signIn(entered) {
       <label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required autofocus>
         <small>One of the configuration, or the start-up token that <code>rolecall serve</code> has printed.</small></label>
       <p id="signin-error" role="alert">${error ? mark("bad", error) : nothing}</p>
-      <div class="buttons"><a class="button" href="ui/login?to=${back}">Sign in at the issuer</a><button class="primary">Sign in</button></div>
-    </form></main>`;
+      <div class="buttons"><button class="primary">Sign in</button></div>
+    </form>
+    ${issuers?.length ? html`<p class="or quiet">or</p>
+      <div class="issuers">${issuers.map((name) => html`<a class="button" href="ui/login?issuer=${encodeURIComponent(name)}&to=${back}">Sign in with ${name}</a>`)}</div>` : nothing}</main>`;
 }

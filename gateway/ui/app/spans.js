@@ -55,6 +55,23 @@ export function addEvent(trace, e) {
   return true;
 }
 
+/**
+ * Drops the oldest events when there are many more than a number. It reports whether it did.
+ * @param {Trace} trace
+ * @param {number} most
+ */
+export function trimTrace(trace, most) {
+  if (trace.events.length <= 1.2 * most) {
+    return false;
+  }
+  trace.events = trace.events.slice(-most);
+  const { seq, at } = trace.events[0];
+  trace.start = Date.parse(at);
+  trace.spans = trace.spans.filter((s) => s.seq >= seq || Number.isNaN(s.end));
+  trace.calls = new Map(trace.spans.flatMap((s) => s.call ? [[s.call, s]] : []));
+  return true;
+}
+
 /** @param {Trace} trace @param {OrgEvent} e @param {number} at */
 function agentOf(trace, e, at) {
   const id = e.agent ?? "";

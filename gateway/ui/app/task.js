@@ -9,7 +9,7 @@ import { hasEnded } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
-import { addEvent, newTrace, timeScale } from "./spans.js";
+import { addEvent, newTrace, timeScale, trimTrace } from "./spans.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -19,13 +19,18 @@ const tasksShown = 500;
 const eventsShown = 5000; // of one task
 const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
-const saidMost = 400; // entries of the conversation that are drawn at once
+const saidMost = 100; // entries of the conversation that are drawn at once
+const barsMost = 1000; // of the waterfall
+const rowsMost = 200; // of the table of the same
 
 /** @type {import("./screen.js").Screen} */
 export const task = {
   id: "task", title: "Tasks", key: "t", scope: "caller",
   loadKey: (place) => place.id,
   load: (place, signal) => place.id ? loadTask(place.id, signal) : loadTasks(signal),
+  async refresh(data, place) {
+    Object.assign(data, place.id ? { task: await get("api/v1/tasks/" + encodeURIComponent(place.id)) } : await loadTasks());
+  },
   fold(data, e, place) {
     if (!place.id) {
       return ["task_started", "task_paused", "task_retried", "paused", "resumed", "result"].includes(e.type) ? "reload" : false;
@@ -34,6 +39,7 @@ export const task = {
       return false;
     }
     const added = addEvent(data.trace, e);
+    data.cut = trimTrace(data.trace, eventsShown) || data.cut;
     return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered"].includes(e.type) ? "reload" : added;
   },
   heading: (data) => data.task && excerpt(data.task.text, headingMost),
@@ -51,7 +57,7 @@ export const task = {
   },
 };
 
-/** @param {AbortSignal} signal */
+/** @param {AbortSignal} [signal] */
 async function loadTasks(signal) {
   const page = await list("api/v1/tasks", {}, tasksShown, signal);
   return { tasks: page.items, more: page.more };
@@ -194,22 +200,59 @@ function waterfall(data, place, page) {
   const height = laneHeight * agents.length + 24;
   return html`<svg class="waterfall" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
     ${agents.map((a, i) => svg`<text x="0" y=${laneHeight * i + 17}>${a.name.slice(0, 20)}</text><line x1=${nameWidth} x2=${nameWidth + chartWidth} y1=${laneHeight * (i + 1)} y2=${laneHeight * (i + 1)}></line>`)}
-    ${trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => bar(s, lane.get(s.agent) ?? 0, scale, now, place))}
+    ${visibleBars(trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place))).map(barShape)}
     ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
   </svg>
   ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
   <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
     html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>
-  <details><summary>The same as a table</summary>${spanTable(data)}</details>`;
+  <details @toggle=${(/** @type {any} */ e) => { data.tableOpen = e.target.open; page.redraw(); }}><summary>The same as a table</summary>${data.tableOpen ? spanTable(data) : nothing}</details>`;
 }
 
-/** @param {Span} s @param {number} lane @param {{at: (t: number) => number}} scale @param {number} now @param {Place} place */
-function bar(s, lane, scale, now, place) {
+/** @typedef {{seq: number, kind: string, chosen: boolean, lane: number, x: number, y: number, width: number, height: number, title: string}} Bar */
+
+/**
+ * @param {Span} s
+ * @param {number} lane
+ * @param {{at: (t: number) => number}} scale
+ * @param {number} now
+ * @param {Place} place
+ * @returns {Bar}
+ */
+function barOf(s, lane, scale, now, place) {
   const x = nameWidth + scale.at(s.start), end = Number.isNaN(s.end) ? now : s.end;
-  const denied = s.outcome === "denied", kind = s.outcome || s.kind;
-  const chosen = String(s.seq) === place.params.event ? "chosen" : "";
-  const width = denied ? 4 : Math.max(2, nameWidth + scale.at(end) - x), y = laneHeight * lane + (denied ? 3 : s.kind === "model" ? 9 : 6), height = denied ? 20 : s.kind === "model" ? 8 : 14;
-  return svg`<rect class="${kind} ${chosen}" x=${x} y=${y} width=${width} height=${height} rx="2" @click=${() => choose(s.seq)}><title>${s.name} ${s.outcome} ${duration(end - s.start)}</title></rect>`;
+  const denied = s.outcome === "denied", model = s.kind === "model", top = laneHeight * lane;
+  return {
+    seq: s.seq, kind: s.outcome || s.kind, chosen: String(s.seq) === place.params.event, lane, x,
+    width: denied ? 4 : Math.max(2, nameWidth + scale.at(end) - x), y: top + (denied ? 3 : model ? 9 : 6), height: denied ? 20 : model ? 8 : 14,
+    title: `${s.name} ${s.outcome} ${duration(end - s.start)}`,
+  };
+}
+
+/**
+ * Leaves out bars that others of their kind cover, so that a long task is drawn as quickly as a
+ * short one. If there are still too many, it leaves out those that are close to another one.
+ * @param {Bar[]} bars by time
+ */
+function visibleBars(bars) {
+  let visible = bars;
+  for (let gap = 0; gap === 0 || visible.length > barsMost; gap = 2 * gap + 1) {
+    const drawnTo = new Map(); // by lane and kind
+    visible = bars.filter((b) => {
+      const key = `${b.lane} ${b.kind}`, end = b.x + b.width;
+      if (!b.chosen && end <= (drawnTo.get(key) ?? -1) + gap) {
+        return false;
+      }
+      drawnTo.set(key, Math.max(end, drawnTo.get(key) ?? 0));
+      return true;
+    });
+  }
+  return visible;
+}
+
+/** @param {Bar} b */
+function barShape(b) {
+  return svg`<rect class="${b.kind} ${b.chosen ? "chosen" : ""}" x=${b.x} y=${b.y} width=${b.width} height=${b.height} rx="2" @click=${() => choose(b.seq)}><title>${b.title}</title></rect>`;
 }
 
 /** @param {number} seq */
@@ -221,11 +264,12 @@ function choose(seq) {
 /** @param {any} data */
 function spanTable(data) {
   const { trace, task: t } = data;
-  return table("Model answers and calls, oldest first", ["Agent", "What", "At", "Took", "Outcome"], trace.spans.slice(-2000).map((/** @type {Span} */ s) => ({
+  return html`${trace.spans.length > rowsMost ? html`<p class="quiet">The last ${rowsMost} of ${number(trace.spans.length)} are listed.</p>` : nothing}
+    ${table("Model answers and calls, oldest first", ["Agent", "What", "At", "Took", "Outcome"], trace.spans.slice(-rowsMost).map((/** @type {Span} */ s) => ({
     href: placeLink("task", t.id, { event: String(s.seq) }),
     cells: [trace.agents.get(s.agent)?.name ?? "", s.kind === "tool" ? html`call of <code>${s.name}</code>` : "answer of " + s.name, clock(s.start),
       Number.isNaN(s.end) ? "running" : duration(s.end - s.start), s.outcome === "denied" ? mark("bad", `denied: ${s.code}`) : s.outcome === "failed" ? mark("wait", `failed: ${s.code}`) : mark("good", "ok")],
-  })));
+  })))}`;
 }
 
 /** What of the events belongs into a conversation. */
@@ -238,8 +282,20 @@ function conversation(data, place) {
   const at = entries.findIndex((/** @type {any} */ e) => String(e.seq) === place.params.event);
   const from = Math.max(0, (at < 0 ? entries.length : Math.min(entries.length, at + saidMost / 2)) - saidMost);
   const shown = entries.slice(from, from + saidMost);
-  return html`${from > 0 ? html`<p class="quiet">${number(from)} earlier entries are not shown; choose one in the waterfall.</p>` : nothing}
-    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>`;
+  return html`${others(from, "earlier", entries[from], place)}
+    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>
+    ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}`;
+}
+
+/**
+ * A link to entries that are not shown. It chooses the entry beside them.
+ * @param {number} n
+ * @param {string} which
+ * @param {any} beside
+ * @param {Place} place
+ */
+function others(n, which, beside, place) {
+  return n > 0 ? html`<p><a href=${placeLink("task", place.id, { ...place.params, event: String(beside.seq) })}>Show ${count(n, which + " entry").replace("entrys", "entries")}</a></p>` : nothing;
 }
 
 /** @param {any} e @param {any} data @param {Place} place */

@@ -1,5 +1,7 @@
 // The agent script of these tests. The text of a task says what root does:
 //   deny N       calls a tool N times that it does not have
+//   carry TEXT   has TEXT in the arguments of a denied call, in a file, in a result and in an answer
+//   busy N       spawns N agents, calls a tool N times that it does not have, and waits
 //   agents N     spawns N agents, which wait
 //   many N       spawns N agents without work, and waits
 //   pay N        spawns a payer, which writes N into a file
@@ -8,11 +10,25 @@ const brief = { objective: "Wait.", constraints: [], inputs: "None.", outputs: "
 
 role("root", function* (task) {
   const text = String(task.payload.text);
+  if (text.startsWith("carry ")) {
+    yield call("run_command", { command: text });
+    yield hire("keeper", text.slice(0, 500), { text });
+    const answer = yield receive();
+    return answer.payload;
+  }
   const [word, number] = text.split(" ");
   if (word === "deny") {
     for (let i = 0; i < Number(number); i++) {
       yield call("run_command", { command: "id" });
     }
+    return "done";
+  }
+  if (word === "busy") {
+    for (let i = 0; i < Number(number); i++) {
+      yield hire("clerk", "Wait.", {});
+      yield call("run_command", { command: "id" });
+    }
+    yield receive();
     return "done";
   }
   if (word === "agents") {
@@ -49,4 +65,12 @@ role("payer", function* (task) {
   if (error) return "not paid: " + error;
   const { content } = yield call("read_file", { path: "payment.txt" });
   return "paid " + content;
+});
+
+role("keeper", function* (task) {
+  const { text } = task.payload.data;
+  yield call("put_artifact", { type: "report", meta: { title: text.slice(0, 200) }, content: text });
+  yield call("write_file", { path: "kept.txt", content: text });
+  const { content } = yield call("read_file", { path: "kept.txt" });
+  return content;
 });

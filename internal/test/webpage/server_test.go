@@ -51,6 +51,10 @@ approval:
     from: {any: [{role: finance}]}
 ---
 kind: role
+name: keeper
+toolGroups: [artifact, workspace]
+---
+kind: role
 name: finance
 toolGroups: []
 ---
@@ -79,8 +83,9 @@ type server struct {
 // listening matches the line that serve prints when it serves HTTP.
 var listening = regexp.MustCompile(`serving http://127\.0\.0\.1:\d+`)
 
-// startServer serves the organization of these tests until the end of the test.
-func startServer(t *testing.T) *server {
+// startServer serves the organization of these tests, and more documents of a configuration,
+// until the end of the test.
+func startServer(t *testing.T, more ...string) *server {
 	t.Helper()
 	external.Skip(t, "a browser")
 	s := &server{dir: t.TempDir(), addr: freeAddress(t)}
@@ -89,7 +94,7 @@ func startServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(organization, digest("ann"), digest("bob"), digest("eve"), digest("fay"))
+	text := fmt.Sprintf(organization, digest("ann"), digest("bob"), digest("eve"), digest("fay")) + strings.Join(more, "")
 	for name, content := range map[string]string{"organization.yaml": text, "agents.js": string(script)} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
