@@ -1484,4 +1484,14 @@ var mutations = []mutation{
 		` || !s.offers(sc, q.name) {`, ` {`,
 		"./gateway/mcpserver TestParamHeaders_ForeignToolStaysUnknown",
 	},
+	{
+		"a cancelled call that the SDK carries out leaves its task", "gateway/mcpserver/carrier.go",
+		`ctx, end = context.WithValue(ctx, callKey{}, call), call.end`, `end = call.end`,
+		"./gateway/mcpserver TestAskOrganization_CancelledWhileAsked",
+	},
+	{
+		"a question that is answered elsewhere stays with the client", "gateway/mcpserver/ask_relay.go",
+		`if r.cancel != nil && r.current == body.Call {`, `if false {`,
+		"./gateway/mcpserver TestAskOrganization_QuestionAnsweredElsewhere",
+	},
 }
