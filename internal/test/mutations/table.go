@@ -1494,4 +1494,14 @@ var mutations = []mutation{
 		`if r.cancel != nil && r.current == body.Call {`, `if false {`,
 		"./gateway/mcpserver TestAskOrganization_QuestionAnsweredElsewhere",
 	},
+	{
+		"a connection is renewed while it is new", "modules/mcpclient/elicit.go",
+		` && time.Since(n.since) >= n.renewAfter`, ``,
+		"./modules/mcpclient TestElicit_ConnectionIsRenewed",
+	},
+	{
+		"a connection with an abandoned call serves questions again", "modules/mcpclient/elicit.go",
+		`if len(n.open) != 1 || n.abandoned {`, `if len(n.open) != 1 {`,
+		"./modules/mcpclient TestElicit_OfCancelledCall",
+	},
 }
