@@ -60,7 +60,7 @@ func (s *Server) mayAskOrganization(sc *clientScope) bool { return s.toolListFor
 // returns its result. The task's permissions are bounded by those of the caller's
 // role, or of the role in its tasks.as, also when these change later (org.TaskSpec). The task is cancelled with
 // the call. When rolecall shuts down the task stays and can be resumed.
-func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage) outcome {
+func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage, input tool.InputSource) outcome {
 	if !s.mayAskOrganization(sc) {
 		return outcome{}
 	}
@@ -80,7 +80,9 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage)
 		return outcome{}
 	}
 	tool.ReportProgress(ctx, tool.Progress{Done: 1, Message: fmt.Sprintf("task %s", id)})
-	o := s.awaitTask(ctx, id, before)
+	relay, wait := s.relayQuestions(ctx, sc, id, input)
+	o := s.awaitTask(ctx, id, before, relay)
+	wait()
 	if ctx.Err() != nil && !(in.detached() && s.leaveTask(ctx, id)) {
 		s.cancelTask(ctx, id, "the call that started the task was cancelled")
 	}
@@ -124,9 +126,9 @@ func (s *Server) parseAsk(args json.RawMessage) (in askArguments, err error) {
 	return in, err
 }
 
-// awaitTask waits until a task ends, reports its progress after an event and
+// awaitTask waits until a task ends, reports its progress after an event, relays its questions and
 // returns its result.
-func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64) outcome {
+func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64, relay *questionRelay) outcome {
 	if t, ok := s.rt.Org().TaskByID(id); ok && t.Status != org.Running {
 		return s.endedTask(ctx, id)
 	}
@@ -138,6 +140,7 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64
 		if err != nil {
 			break
 		}
+		relay.observe(e)
 		if line := progressText(e); line != "" {
 			done++
 			tool.ReportProgress(ctx, tool.Progress{Done: done, Message: line})

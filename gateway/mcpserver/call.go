@@ -25,7 +25,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	}
 	suspended := s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Suspended() != "" // then all names have the same answer
 	if c.name == AskName && !suspended {
-		return s.ask(ctx, sc, c.args)
+		return s.ask(ctx, sc, c.args, c.input)
 	}
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
 	if sc.endpoint.toolset != "" && !snapshot.InGroups(c.name, sc.endpoint.toolset) {

@@ -42,8 +42,8 @@ func (c *carriers) add(ctx context.Context, header http.Header) (remove func()) 
 	}
 }
 
-// untilDisconnected returns a context for a request that also ends when its client has disconnected. done
-// must be called. Notifications, and what begins something longer, go on.
+// untilDisconnected returns a context for a request that also ends when its client has disconnected, or has
+// cancelled the call that beginCall registered. done must be called. Notifications, and what begins something longer, go on.
 func (c *carriers) untilDisconnected(ctx context.Context, method string, req sdk.Request) (_ context.Context, done func()) {
 	extra := req.GetExtra()
 	if extra == nil || method == methodInitialize || method == "subscriptions/listen" || strings.HasPrefix(method, "notifications/") {
@@ -61,6 +61,11 @@ func (c *carriers) untilDisconnected(ctx context.Context, method string, req sdk
 		cancel()
 		return ctx, cancel
 	}
+	end := func() {}
+	if call, ok := carrier.Value(callKey{}).(*sessionCall); ok {
+		ctx, end = context.WithValue(ctx, callKey{}, call), call.end
+		call.taken.Store(true)
+	}
 	stop := context.AfterFunc(carrier, cancel)
-	return ctx, func() { stop(); cancel() }
+	return ctx, func() { stop(); cancel(); end() }
 }

@@ -275,6 +275,11 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 	if s.answerInSession(w, r, session, sc, q) {
 		return
 	}
+	s.forwardInSession(w, r, session, sc, q)
+}
+
+// forwardInSession passes a request of a session to the SDK.
+func (s *Server) forwardInSession(w http.ResponseWriter, r *http.Request, session *session, sc *clientScope, q *request) {
 	if sc.documentsOnly && !session.documentsOnly && !sc.acceptsAny {
 		writeError(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was started with text/event-stream accepted; each of its requests must accept it")
 		return
@@ -307,19 +312,17 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	case methodCallTool:
-		if !session.documentsOnly && s.mayAsk(sc, q.name) && abilitiesOfSession(session.sdk).any() {
-			return false // the SDK sends the questions
-		}
-		if !session.documentsOnly && s.sessionWantsLog(session) {
-			return false // the SDK sends the log messages
-		}
-		ctx, done, ok := s.beginCall(r.Context(), session, q.id)
+		ctx, call, ok := s.beginCall(r.Context(), session, q.id)
 		if !ok {
 			writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
 			return true
 		}
-		defer done()
+		defer call.endRequest()
 		r = r.WithContext(ctx)
+		if s.mayAskClient(sc, session, q.name) || !session.documentsOnly && s.sessionWantsLog(session) {
+			s.forwardInSession(w, r, session, sc, q) // the SDK sends the questions and the log messages
+			return true
+		}
 	}
 	s.answerSimple(w, r, sc, q, withSessions)
 	return true

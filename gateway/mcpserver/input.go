@@ -193,3 +193,15 @@ func (s *Server) mayAsk(sc *clientScope, name string) bool {
 	h, ok := s.rt.GroupManager().CurrentSnapshot().LookupTool(name)
 	return ok && h.Definition.Asks != tool.AsksNothing && s.rt.Gate().Subject(sc.caller).AuthorizeTool(name).Allowed()
 }
+
+// mayAskClient reports whether a call of a session may ask its client.
+func (s *Server) mayAskClient(sc *clientScope, session *session, name string) bool {
+	a := abilitiesOfSession(session.sdk)
+	switch {
+	case session.documentsOnly:
+		return false
+	case name == AskName: // tools of tasks ask people only
+		return (a.person || a.url) && s.mayAskOrganization(sc)
+	}
+	return a.any() && s.mayAsk(sc, name)
+}

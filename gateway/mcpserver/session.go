@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -117,10 +118,9 @@ func (s *Server) acquireSession(sc *clientScope, id string) (session *session, r
 }
 
 // beginCall registers a call of a session under its request id, so that it can
-// be cancelled. It returns the context of the call; done unregisters the call
-// and cancels the context. It reports false if a call with the same id is in
-// progress.
-func (s *Server) beginCall(ctx context.Context, session *session, id string) (_ context.Context, done func(), ok bool) {
+// be cancelled. It returns the context of the call, which has the call under callKey. It reports
+// false if a call with the same id is in progress.
+func (s *Server) beginCall(ctx context.Context, session *session, id string) (context.Context, *sessionCall, bool) {
 	id = canonicalID(id)
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
@@ -130,24 +130,34 @@ func (s *Server) beginCall(ctx context.Context, session *session, id string) (_ 
 		return nil, nil, false
 	}
 	call := &sessionCall{session: session, id: id, cancel: cancel}
-	session.calls[id] = call
-	return context.WithValue(ctx, callKey{}, call), func() {
+	call.end = func() {
 		s.mu.Lock()
 		if session.calls[id] == call {
 			delete(session.calls, id)
 		}
 		s.mu.Unlock()
-		cancel()
-	}, true
+	}
+	session.calls[id] = call
+	return context.WithValue(ctx, callKey{}, call), call, true
 }
 
-// sessionCall is a call that was registered by beginCall. The context of the call has it
-// under callKey.
+// sessionCall is a call that was registered by beginCall.
 type sessionCall struct {
 	session   *session
 	id        string // by canonicalID
 	cancel    context.CancelFunc
-	cancelled bool // by its client; guarded by Server.mu
+	cancelled bool        // by its client; guarded by Server.mu
+	end       func()      // unregisters the call
+	taken     atomic.Bool // the SDK carries it out, perhaps for longer than its HTTP request
+}
+
+// endRequest cancels the context of the call with its HTTP request. It also ends the call, unless the SDK carries
+// it out and ends it.
+func (c *sessionCall) endRequest() {
+	c.cancel()
+	if !c.taken.Load() {
+		c.end()
+	}
 }
 
 type callKey struct{}

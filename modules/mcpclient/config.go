@@ -46,6 +46,9 @@ type Config struct {
 	// other servers are Mutating.
 	Trusted bool
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
+	// RenewAfter is the age of a connection from which on it is renewed if an earlier call without an
+	// answer keeps its questions from persons; 0 is a minute.
+	RenewAfter time.Duration
 
 	// NoConnect never contacts the server. The module has the accepted tools, and their
 	// calls fail.
@@ -119,7 +122,7 @@ func (c Config) check() (Config, error) {
 	}
 	c.fixed = c.fixedSecrets()
 	c.secrets = redact.New(c.fixed...)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Timeout, c.RenewAfter = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.RenewAfter, time.Minute)
 	c.Description = cmp.Or(c.Description, "Tools of the MCP server "+c.Name)
 	return c, nil
 }

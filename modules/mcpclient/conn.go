@@ -50,6 +50,11 @@ type conn struct {
 	progress  map[string]func(tool.Progress) // by token
 	open      map[*openCall]bool             // the calls in progress
 	abandoned bool                           // a call ended without an answer
+	doubted   bool                           // the server asked after that
+	retired   bool                           // no call begins any more
+	since     time.Time                      // when it was made; does not change
+
+	renewAfter time.Duration // Config.RenewAfter
 
 	watcher atomic.Pointer[watcher] // counts changes of resources; nil if nothing is watched
 }
@@ -64,7 +69,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authoriz
 
 // dialPatiently is dial with the time limit of ctx only. middleware sees the requests.
 func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
-	n := &conn{secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, relay: c.Relay, log: log}
+	n := &conn{since: time.Now(), renewAfter: c.RenewAfter, secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, relay: c.Relay, log: log}
 	transport, err := n.transport(ctx, c, auth)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,19 +28,35 @@ type openCall struct {
 	asking bool // guarded by conn.mu
 }
 
+// errRenewed is the error of a call that has found its connection just before it is renewed. Nothing was sent.
+var errRenewed = fmt.Errorf("the connection is being renewed: %w", sdk.ErrConnectionClosed)
+
 // beginCall registers a call until end is called. A call whose context has ended by then counts as
-// one without an answer.
-func (n *conn) beginCall(ctx context.Context) (end func()) {
+// one without an answer. Errors: errRenewed.
+func (n *conn) beginCall(ctx context.Context) (end func(), err error) {
 	call := &openCall{ctx: ctx}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.retired {
+		return nil, errRenewed
+	}
 	n.open[call] = true
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.open, call)
 		n.abandoned = n.abandoned || ctx.Err() != nil
-	}
+	}, nil
+}
+
+// retire reports whether the connection is to be renewed, and lets no call begin on it then. A question was
+// declined because of an earlier call without an answer, no call is in progress, and the connection is not new.
+// On the next one, such a question cannot be that of an earlier call.
+func (n *conn) retire() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.retired = n.retired || n.doubted && len(n.open) == 0 && time.Since(n.since) >= n.renewAfter
+	return n.retired
 }
 
 // askingCall returns the only call in progress, unless it asks already. It asks until done is
@@ -47,6 +64,7 @@ func (n *conn) beginCall(ctx context.Context) (end func()) {
 func (n *conn) askingCall() (call *openCall, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.doubted = n.doubted || n.abandoned
 	if len(n.open) != 1 || n.abandoned {
 		return nil, nil
 	}

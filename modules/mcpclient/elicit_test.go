@@ -319,3 +319,43 @@ func TestElicit_OfCancelledCall(t *testing.T) {
 		t.Errorf("another person was asked: %s", p.questions())
 	}
 }
+
+// After a question was declined because of a cancelled call, the connection is renewed as soon as no call is in
+// progress and it is not new any more. Then questions reach persons again, and what the old session asks reaches
+// none.
+func TestElicit_ConnectionIsRenewed(t *testing.T) {
+	for _, tt := range []struct {
+		after time.Duration
+		want  string
+	}{{time.Nanosecond, "accept map[city:Ulm]"}, {time.Hour, "decline map[]"}} {
+		fx := newFixture(t)
+		c, server, held := holdingServer(t, "2025-11-25")
+		c.RenewAfter = tt.after
+		fx.load(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan string, 1)
+		go func() { ended <- fx.callAs(ctx, &person{answer: tool.Answer{Action: tool.Accept}}, "hold") }()
+		<-held
+		cancel()
+		<-ended
+		var old []*sdk.ServerSession
+		for session := range server.Sessions() {
+			old = append(old, session)
+		}
+		p := &person{answer: tool.Answer{Action: tool.Accept}}
+		fx.want(fx.callAs(t.Context(), p, "city"), "decline map[]")
+		fx.want(fx.callAs(t.Context(), p, "city"), tt.want)
+		if renewed := tt.after < time.Hour; renewed != (p.questions() != "") {
+			t.Errorf("after %v a person was asked %q", tt.after, p.questions())
+		}
+		for _, session := range old {
+			late, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			got, err := session.Elicit(late, &sdk.ElicitParams{Message: "Late?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+			stop()
+			if err == nil && got.Action != "decline" {
+				t.Errorf("a question of the old session was answered with %s", got.Action)
+			}
+		}
+		held <- struct{}{}
+	}
+}

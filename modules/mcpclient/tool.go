@@ -94,7 +94,11 @@ var errTimeout = errors.New("the server did not answer in time")
 
 // send sends the request, reports the progress to the caller and returns the result.
 func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, error) {
-	defer n.beginCall(ctx)() // also of a resource or a prompt: the server may ask meanwhile
+	end, err := n.beginCall(ctx) // also of a resource or a prompt: the server may ask meanwhile
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer end()
 	if t.resource != nil {
 		return t.resource.call(ctx, n.session, c.Name, c.Args)
 	}

@@ -1603,4 +1603,24 @@ var mutations = []mutation{
 		`&& o.covers(g, role) {`, `{`,
 		"./org TestReach_AgreesWithSpawnableRoles",
 	},
+	{
+		"a cancelled call that the SDK carries out leaves its task", "gateway/mcpserver/carrier.go",
+		`ctx, end = context.WithValue(ctx, callKey{}, call), call.end`, `end = call.end`,
+		"./gateway/mcpserver TestAskOrganization_CancelledWhileAsked",
+	},
+	{
+		"a question that is answered elsewhere stays with the client", "gateway/mcpserver/ask_relay.go",
+		`if r.cancel != nil && r.current == body.Call {`, `if false {`,
+		"./gateway/mcpserver TestAskOrganization_QuestionAnsweredElsewhere",
+	},
+	{
+		"a connection is renewed while it is new", "modules/mcpclient/elicit.go",
+		` && time.Since(n.since) >= n.renewAfter`, ``,
+		"./modules/mcpclient TestElicit_ConnectionIsRenewed",
+	},
+	{
+		"a connection with an abandoned call serves questions again", "modules/mcpclient/elicit.go",
+		`if len(n.open) != 1 || n.abandoned {`, `if len(n.open) != 1 {`,
+		"./modules/mcpclient TestElicit_OfCancelledCall",
+	},
 }
