@@ -128,8 +128,15 @@ func (s *server) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cmd = exec.Command(binary, "serve", "-f", "organization.yaml", "--data", "data", "--addr", s.addr) // no context: the server outlives the test's
-	s.cmd.Dir, s.cmd.Env = s.dir, []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH")}
+	s.run(t, os.Getenv("PATH"), binary)
+}
+
+// run starts a program, after the command of which serve follows, and waits until it serves.
+func (s *server) run(t *testing.T, path string, command ...string) {
+	t.Helper()
+	command = append(command, "serve", "-f", "organization.yaml", "--data", "data", "--addr", s.addr)
+	s.cmd = exec.Command(command[0], command[1:]...) // no context: the server outlives the test's
+	s.cmd.Dir, s.cmd.Env = s.dir, []string{"HOME=" + s.dir, "PATH=" + path}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
