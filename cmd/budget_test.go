@@ -29,7 +29,7 @@ func TestTaskFields_Budgets(t *testing.T) {
 
 // A warning about a budget has a line, with a cost in the currency of the prices.
 func TestLineView_BudgetWarning(t *testing.T) {
-	v := newLineView(&terminal{}, false)
+	v := newLineView(&terminal{})
 	for want, body := range map[string]journal.BudgetWarning{
 		"~ clerk  the budget of the task is nearly spent: 80 of 100 tokens are used":          {Quantity: "tokens", Used: 80, Limit: 100},
 		"~ clerk  the budget of an agent is nearly spent: 0.400000 of 0.500000 cost are used": {Owner: "a1", Quantity: "cost", Used: 400_000_000, Limit: 500_000_000},

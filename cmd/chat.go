@@ -56,7 +56,7 @@ type chatEvent struct {
 }
 
 func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.Signal) *chat {
-	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen, false), signals: signals}
+	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen), signals: signals}
 	if f, ok := c.in.(*os.File); ok {
 		t.asks = term.IsTerminal(int(f.Fd()))
 	}

@@ -187,7 +187,7 @@ func runOrganization(ctx context.Context, c *common, fn func(context.Context, *c
 	}
 	err = withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		began = true
-		if err := s.configure(ctx, cfg, false); err != nil {
+		if err := s.configure(ctx, cfg); err != nil {
 			return err
 		}
 		api, err := s.Client()
@@ -213,8 +213,10 @@ func openApp(ctx context.Context, c *common, o sessionOptions) (*client.Client, 
 		return errors.Join(err, s.Close())
 	}
 	cfg, err := loadConfig(c)
-	if err == nil {
-		err = s.configure(ctx, cfg, o.look)
+	if err == nil && o.look {
+		err = s.configureForReading(ctx, cfg)
+	} else if err == nil {
+		err = s.configure(ctx, cfg)
 	}
 	if err != nil {
 		return nil, nil, end(err)
@@ -230,12 +232,18 @@ func openApp(ctx context.Context, c *common, o sessionOptions) (*client.Client, 
 var errHasItems = errors.New("applied items cannot be made active without a change of the data file")
 
 // configure applies the configuration of -f, or the applied items if there is none.
-func (s *session) configure(ctx context.Context, cfg *config.Config, look bool) error {
+func (s *session) configure(ctx context.Context, cfg *config.Config) error {
 	if cfg != nil {
 		return s.ApplyConfig(ctx, cfg, nil)
 	}
-	if !look {
-		return s.ActivateItems(ctx)
+	return s.ActivateItems(ctx)
+}
+
+// configureForReading is configure for a session that has opened the data file for reading only. It
+// returns errHasItems if there are applied items, since they cannot be made active without a write.
+func (s *session) configureForReading(ctx context.Context, cfg *config.Config) error {
+	if cfg != nil {
+		return s.ApplyConfig(ctx, cfg, nil)
 	}
 	found, err := s.HasItems(ctx)
 	if err == nil && found {

@@ -27,8 +27,14 @@ type lineView struct {
 // those out.
 const maxDenials = 10_000
 
-func newLineView(s *terminal, colored bool) *lineView {
-	return &lineView{screen: s, colored: colored, denied: map[identity.CallID]bool{}}
+func newLineView(s *terminal) *lineView {
+	return &lineView{screen: s, denied: map[identity.CallID]bool{}}
+}
+
+func newColoredLineView(s *terminal) *lineView {
+	v := newLineView(s)
+	v.colored = true
+	return v
 }
 
 func (v *lineView) event(e journal.Event) error {

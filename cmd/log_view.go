@@ -25,7 +25,8 @@ func newLogView(c *common) view {
 	if c.json {
 		return jsonView{c.out}
 	}
-	lines := newLineView(&terminal{out: c.out}, !c.plain() && isTerminal(c.out))
+	lines := newLineView(&terminal{out: c.out})
+	lines.colored = !c.plain() && isTerminal(c.out)
 	lines.complete = true
 	return &logView{out: c.out, lines: lines}
 }

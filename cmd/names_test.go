@@ -10,7 +10,7 @@ import (
 // Views of a task name an agent by its role, and further agents of the role by their names in
 // the task.
 func TestAgentNames_OfSeveralAgents(t *testing.T) {
-	v := newLineView(&terminal{}, false)
+	v := newLineView(&terminal{})
 	var lines []string
 	for _, e := range []journal.Event{
 		{Agent: "a", Role: "clerk", Body: journal.AgentSpawned{Name: "clerk-1"}},

@@ -64,7 +64,7 @@ func TestView_SanitizesEvents(t *testing.T) {
 	for _, s := range hostileStrings() {
 		var lines, tree, ndjson strings.Builder
 		views := map[*strings.Builder]view{
-			&lines:  newLineView(newTerminal(&lines), false),
+			&lines:  newLineView(newTerminal(&lines)),
 			&tree:   newTreeView(&terminal{out: &tree, size: func() screenSize { return screenSize{80, 24} }}, time.Now),
 			&ndjson: jsonView{&ndjson},
 		}

@@ -30,7 +30,7 @@ type treeView struct {
 }
 
 func newTreeView(s *terminal, now func() time.Time) *treeView {
-	return &treeView{lines: newLineView(s, true), now: now}
+	return &treeView{lines: newColoredLineView(s), now: now}
 }
 
 // redrawTime is how often the area is drawn again while no events come. It bounds how often

@@ -21,7 +21,7 @@ func newView(c *common, s *terminal) view {
 		return jsonView{c.out}
 	}
 	if _, ok := s.currentSize(); !ok || c.plain() {
-		return newLineView(s, false)
+		return newLineView(s)
 	}
 	v := newTreeView(s, time.Now)
 	v.start()

@@ -35,7 +35,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paginate(r, list, agentKey, a.agentOf)
+	return paginate(r, list, agentKey, a.wireAgent)
 }
 
 // listChildren lists the agents that an agent has spawned. Each has the count of those that it has
@@ -62,7 +62,7 @@ func (a *api) listChildren(r *http.Request, ref string, status org.AgentStatus) 
 		return agent.Parent != parent.ID || status != "" && a.rt.AgentStatus(agent) != status
 	})
 	return paginate(r, list, agentKey, func(agent org.Agent) wire.Agent {
-		out := a.agentOf(agent)
+		out := a.wireAgent(agent)
 		out.Children = counts[agent.ID]
 		return out
 	})
@@ -96,8 +96,8 @@ func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status org
 // agentKey is the sort key and page cursor of an agent.
 func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)) }
 
-// agentOf converts an agent's record for the API.
-func (a *api) agentOf(agent org.Agent) wire.Agent {
+// wireAgent returns an agent in the shape of the API.
+func (a *api) wireAgent(agent org.Agent) wire.Agent {
 	return wire.Agent{
 		ID: agent.ID, Name: agent.Name, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
 		Status: a.rt.AgentStatus(agent), State: toolgroups.StateName(agent.State), CreatedAt: agent.CreatedAt, Reason: agent.Reason,
@@ -110,7 +110,7 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	detail := wire.AgentDetail{Agent: a.agentOf(agent), Brief: agent.Brief, Tools: []string{}}
+	detail := wire.AgentDetail{Agent: a.wireAgent(agent), Brief: agent.Brief, Tools: []string{}}
 	for _, d := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).VisibleTools() {
 		detail.Tools = append(detail.Tools, d.Name)
 	}
@@ -322,7 +322,7 @@ func (a *api) abortAgent(r *http.Request) (any, error) {
 	if err := a.rt.AbortTurn(agent.ID); err != nil {
 		return nil, err
 	}
-	return statusAnswer{code: http.StatusAccepted, body: a.agentOf(agent)}, nil
+	return statusAnswer{code: http.StatusAccepted, body: a.wireAgent(agent)}, nil
 }
 
 // terminateAgent terminates an agent and all its descendants, and answers with
@@ -336,7 +336,7 @@ func (a *api) terminateAgent(r *http.Request) (any, error) {
 		return nil, err
 	}
 	agent, err = a.rt.AgentRecord(r.Context(), agent.ID)
-	return a.agentOf(agent), err
+	return a.wireAgent(agent), err
 }
 
 // reasonParam returns the query parameter "reason", or a default.

@@ -39,7 +39,7 @@ func TestEvents_StreamEndsWithToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events?follow=1"
+			url := gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events?follow=1"
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -94,7 +94,7 @@ func TestMCP_ConnectionEndsWithToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler), "http://"), token)
+			c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: all}, handler), "http://"), token)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`
 			if got := c.ask(list); !strings.Contains(got, `"result"`) {
 				t.Fatalf("with a valid token: got %q", got)

@@ -85,7 +85,7 @@ func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: tokens}, handler), "http://"), token)
+	c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: tokens}, handler), "http://"), token)
 	answers := 0
 	for strings.Contains(c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`), `"result"`) {
 		if answers++; answers > 10 {

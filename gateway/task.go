@@ -50,7 +50,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 		item := a.taskOf(a.recordedTask(r.Context(), t), auth.SenderOf(r))
 		item.Text, item.Input, item.Result = textutil.Truncate(item.Text, maxListedText), nil, nil
 		for _, agent := range agents[t.ID] {
-			item.Agents = append(item.Agents, a.agentOf(agent))
+			item.Agents = append(item.Agents, a.wireAgent(agent))
 		}
 		page.Items = append(page.Items, item)
 	}
@@ -188,7 +188,7 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 	}
 	out.Budgets = budgetsOf(tally.Budgets)
 	for _, agent := range agents[t.ID] {
-		item, one := a.agentOf(agent), tally.Agents[agent.ID]
+		item, one := a.wireAgent(agent), tally.Agents[agent.ID]
 		item.Calls, item.Usage = wire.CallCounts{Total: one.Calls, Denied: one.Denied}, one.Usage
 		out.Agents = append(out.Agents, item)
 	}

@@ -42,7 +42,7 @@ func (l *Loader) StageLabelled(ctx context.Context, m Module, labels Labels) (*S
 	return l.stage(ctx, m, loaded, labels)
 }
 
-// Values of replaces in stage.
+// Values of replaces in stage and lockModule.
 const (
 	newModule   = false
 	replacement = true
@@ -85,7 +85,7 @@ func (l *Loader) ownerOf(name string, loaded *instance) (*toolgroups.Owner, erro
 
 // StageUnload prepares the end of a loaded module. It waits for a refresh in progress.
 func (l *Loader) StageUnload(ctx context.Context, name string) (*StagedModule, error) {
-	old, err := l.lockModule(ctx, name, nil, true)
+	old, err := l.lockModule(ctx, name, nil, replacement)
 	if err != nil {
 		return nil, err
 	}

@@ -33,9 +33,10 @@ func (o *Org) SpawnableRoles(id identity.AgentID, query string, limit int) (list
 	return list, len(found)
 }
 
-// DeclaredSpawnableRoles returns the roles of SpawnableRoles without those that agents have
-// created, at most limit of them, and how many there are.
-func (o *Org) DeclaredSpawnableRoles(id identity.AgentID, limit int) (list []Role, total int) {
+// DeclaredRoles returns the roles that an agent may spawn and that a configuration or the operator
+// has declared: those of SpawnableRoles without those that agents have created. It returns at most
+// limit of them, and how many there are.
+func (o *Org) DeclaredRoles(id identity.AgentID, limit int) (list []Role, total int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	p, ok := o.agents[id]

@@ -74,7 +74,7 @@ func (rt *Runtime) AskItem(ctx context.Context, c ItemChange) error {
 	if err != nil {
 		return err
 	}
-	return rt.commitOperation(c.Requester, op, false)
+	return rt.requestApproval(c.Requester, op)
 }
 
 // itemOperation returns the operation of a change of an item. Its approval is bound to the item as

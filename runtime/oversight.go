@@ -66,12 +66,18 @@ func (o Operation) operation() *operation {
 // Errors: ApprovalRequired with the id in the detail "approval", ApprovalDenied, and
 // LimitExceeded if too many requests wait.
 func (rt *Runtime) UseOperation(from Requester, o Operation) error {
-	return rt.commitOperation(from, o.operation(), true)
+	return rt.commitOperation(from, o.operation(), rt.useApproval)
 }
 
-// commitOperation returns nil if an operation is approved or needs no approval, and uses the
-// approval if use is set. Otherwise it records the request.
-func (rt *Runtime) commitOperation(from Requester, op *operation, use bool) error {
+// requestApproval is UseOperation for an operation that is carried out later: it does not use the
+// approval.
+func (rt *Runtime) requestApproval(from Requester, op *operation) error {
+	return rt.commitOperation(from, op, func(*journal.Batch, Requester, Approval) {})
+}
+
+// commitOperation returns nil if an operation is approved or needs no approval. It calls approved with
+// the approval, within the commit. Without an approval it records the request.
+func (rt *Runtime) commitOperation(from Requester, op *operation, approved func(*journal.Batch, Requester, Approval)) error {
 	if !rt.isHeld(from.By, op.kind) {
 		return nil
 	}
@@ -81,8 +87,8 @@ func (rt *Runtime) commitOperation(from Requester, op *operation, use bool) erro
 			return nil
 		}
 		granted, err := rt.judgeOperation(b, from, op)
-		if held = err; err == nil && use {
-			rt.useApproval(b, from, granted)
+		if held = err; err == nil {
+			approved(b, from, granted)
 		}
 		return nil
 	}})

@@ -30,7 +30,7 @@ func (rt *Runtime) spawnableRolesSection(a org.Agent, tools []string) string {
 	if a.Parent != "" || !slices.Contains(tools, "spawn_agent_with_task") {
 		return ""
 	}
-	roles, total := rt.org.DeclaredSpawnableRoles(a.ID, maxListedRoles)
+	roles, total := rt.org.DeclaredRoles(a.ID, maxListedRoles)
 	if total == 0 {
 		return ""
 	}

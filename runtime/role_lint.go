@@ -298,7 +298,7 @@ func (l *linter) callsOf(name string) LintedTool {
 func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 	h, ok := s.LookupTool(t.Name)
 	if !ok {
-		if len(s.ToolsWhenOpen(t.Group)) == 0 {
+		if len(s.AllTools(t.Group)) == 0 {
 			l.needGroups(t.share, t.Group)
 			l.needAway(s, t)
 		}

@@ -40,7 +40,7 @@ func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.Grou
 	}
 	info, _ := s.LookupGroup(id)
 	g.HasHours = info.Hours != nil
-	for _, h := range s.ToolsWhenOpen(id) {
+	for _, h := range s.AllTools(id) {
 		if b.Only != "" && h.Owner != b.Only {
 			continue
 		}
@@ -64,7 +64,7 @@ func heldTools(s *toolgroups.Snapshot, b toolgroups.BoundSet) int {
 		if owner := s.GroupOwner(id); !b.Set.IsAll() && owner != b.Owners[id] {
 			continue
 		}
-		for _, h := range s.ToolsWhenOpen(id) {
+		for _, h := range s.AllTools(id) {
 			if b.Only == "" || h.Owner == b.Only {
 				seen[ownName(h)] = true
 			}

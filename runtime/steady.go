@@ -63,9 +63,15 @@ type summer struct {
 	fields  map[string]bool // names of fields, and whether they match volatileField
 }
 
-func newSummer(steady bool) *summer {
-	h := &summer{steady: steady, matches: maxMatches, fields: map[string]bool{}}
+func newSummer() *summer {
+	h := &summer{matches: maxMatches, fields: map[string]bool{}}
 	h.SetSeed(sumSeed)
+	return h
+}
+
+func newSteadySummer() *summer {
+	h := newSummer()
+	h.steady = true
 	return h
 }
 
@@ -74,7 +80,7 @@ func (h *summer) sum() uint64 { return max(1, h.Sum64()) }
 
 // callsSum returns the sum of what an answer does: its calls, or else its text.
 func callsSum(a *model.Answer) uint64 {
-	h := newSummer(false)
+	h := newSummer()
 	if len(a.Calls) == 0 {
 		h.text(a.Text)
 	}
@@ -101,13 +107,12 @@ func resultsSum(items []model.Item) (sum uint64) {
 }
 
 // exactSum returns the sum of a name and a document.
-func exactSum(name, document string) uint64 { return sumOf(name, document, false) }
+func exactSum(name, document string) uint64 { return newSummer().sumOf(name, document) }
 
 // steadySum returns the sum of a name and a document without its ids and times.
-func steadySum(name, document string) uint64 { return sumOf(name, document, true) }
+func steadySum(name, document string) uint64 { return newSteadySummer().sumOf(name, document) }
 
-func sumOf(name, document string, steady bool) uint64 {
-	h := newSummer(steady)
+func (h *summer) sumOf(name, document string) uint64 {
 	h.text(name)
 	h.document(document)
 	return h.sum()

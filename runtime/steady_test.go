@@ -23,7 +23,7 @@ func TestSteadyText_FindsAsTheRegularExpression(t *testing.T) {
 		for range 1 + random.IntN(6) {
 			text.WriteString(parts[random.IntN(len(parts))])
 		}
-		if got, want := newSummer(true).steadyText(text.String()), pattern.ReplaceAllString(text.String(), "…"); got != want {
+		if got, want := newSteadySummer().steadyText(text.String()), pattern.ReplaceAllString(text.String(), "…"); got != want {
 			t.Fatalf("%q: got %q, want %q", text.String(), got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestSteadySum_OfLargeDocuments(t *testing.T) {
 		if len(doc) > maxSteadyText {
 			t.Fatalf("%s has %d bytes", name, len(doc))
 		}
-		h := newSummer(true)
+		h := newSteadySummer()
 		h.document(doc)
 		if h.matches < 0 {
 			t.Errorf("%s: %d matches too many", name, -h.matches)

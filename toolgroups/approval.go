@@ -31,7 +31,7 @@ func (s *Snapshot) membersOf(set GroupSet) bits {
 	}
 	var handles []*ToolHandle
 	for _, id := range set.ids {
-		handles = append(handles, s.ToolsWhenOpen(id)...)
+		handles = append(handles, s.AllTools(id)...)
 	}
 	return s.bitsOfNames(handles)
 }

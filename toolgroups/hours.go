@@ -64,6 +64,9 @@ func checkSwitch(e *groupEdit, id GroupID, owner GroupOwner) error {
 	return nil
 }
 
+// opened returns a copy of g that is open.
+func (g *group) opened() *group { return g.switched(true) }
+
 // switched returns a copy of g that is open or closed.
 func (g *group) switched(open bool) *group {
 	next := *g
@@ -90,7 +93,7 @@ func (s *Snapshot) FindClosed(b BoundSet, h *ToolHandle) (GroupInfo, bool) {
 		if !g.isClosed() {
 			continue
 		}
-		for _, member := range s.members(g.switched(true)) {
+		for _, member := range s.members(g.opened()) {
 			if member.isSameTool(h) {
 				return s.info(g), true
 			}

@@ -46,20 +46,20 @@ func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
 	return Narrowing{Set: SetOf(ids...), Tools: tools.count(), Exact: exact}
 }
 
-// ToolsWhenOpen returns the tools of a group and of its descendants, each once, as they are
-// while all groups with hours are open. It returns nil for an unknown id.
-func (s *Snapshot) ToolsWhenOpen(id GroupID) []*ToolHandle {
+// AllTools returns the tools of a group and of its descendants, each once, also those that are closed
+// now by their hours. It returns nil for an unknown id.
+func (s *Snapshot) AllTools(id GroupID) []*ToolHandle {
 	g, ok := s.group(id)
 	if !ok {
 		return nil
 	}
-	return s.membersWhenOpen(g)
+	return s.allMembers(g)
 }
 
-func (s *Snapshot) membersWhenOpen(g *group) (list []*ToolHandle) {
+func (s *Snapshot) allMembers(g *group) (list []*ToolHandle) {
 	seen := newBits(s.width)
 	for _, one := range s.below(g) {
-		list = appendNew(list, seen, s.ownMembers(one.switched(true)))
+		list = appendNew(list, seen, s.ownMembers(one.opened()))
 	}
 	return list
 }
@@ -219,7 +219,7 @@ func (x *narrowing) addTool(n need, open, timed []*group) {
 		return
 	}
 	for _, g := range timed {
-		if slices.ContainsFunc(x.snapshot.membersWhenOpen(g), n.means) {
+		if slices.ContainsFunc(x.snapshot.allMembers(g), n.means) {
 			x.addNeed(need{timed: g.ID})
 		}
 	}
@@ -261,7 +261,7 @@ func (x *narrowing) cover(c candidate) cover {
 		v.cost.addTool(h)
 	}
 	for _, g := range c.timed {
-		for _, h := range x.snapshot.membersWhenOpen(g) {
+		for _, h := range x.snapshot.allMembers(g) {
 			if x.set.admits(h) {
 				v.cost.addTool(h)
 			}

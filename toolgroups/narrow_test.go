@@ -362,8 +362,8 @@ func TestNarrowSet_Cases(t *testing.T) {
 			t.Errorf("%s: %v, exact %t, want %s", tt.name, got.Set, got.Exact, tt.want)
 		}
 	}
-	if s.ToolsWhenOpen("nothing") != nil || len(s.ToolsWhenOpen("office")) != 2 {
-		t.Error("ToolsWhenOpen differs")
+	if s.AllTools("nothing") != nil || len(s.AllTools("office")) != 2 {
+		t.Error("AllTools differs")
 	}
 }
 

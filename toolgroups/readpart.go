@@ -60,7 +60,7 @@ func (g *group) isPartOf(other *group) bool {
 // differs reports whether a group has ReadOnly tools and others, so that its read part is neither
 // empty nor the whole. Groups with hours count as open.
 func (s *Snapshot) differs(g *group) bool {
-	members := s.membersWhenOpen(g)
+	members := s.allMembers(g)
 	reads := countReads(members)
 	return reads > 0 && reads < len(members)
 }

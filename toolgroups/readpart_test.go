@@ -96,7 +96,7 @@ func TestReadPart_IsFoundByItsID(t *testing.T) {
 	if !s.ReachesGroup(only, "docs:read") || s.ReachesGroup(only, "docs") || s.ReachesGroup(only, "archive:read") {
 		t.Error("ReachesGroup differs")
 	}
-	if got := s.ToolsWhenOpen("night:read"); len(got) != 1 || got[0].Definition.Name != "get_pool" {
+	if got := s.AllTools("night:read"); len(got) != 1 || got[0].Definition.Name != "get_pool" {
 		t.Errorf("while it is open, night:read has %v", got)
 	}
 	if closed, ok := s.FindClosed(bind(m, "night:read"), lookup(t, s, "get_pool")); !ok || closed.ID != "night:read" {

@@ -62,7 +62,7 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	c, err := client.NewRemote(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{}, handler)+"/team/", "rc_x")
+	c, err := client.NewRemote(gatewaytest.ServeChecked(t, auth.HostCheck{}, handler)+"/team/", "rc_x")
 	if err != nil {
 		t.Fatal(err)
 	}

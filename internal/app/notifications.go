@@ -40,9 +40,10 @@ func (a *App) replaceNotifications(ctx context.Context, ch *configChange) error 
 		return nil
 	}
 	if ch.restored {
-		return e.ReplaceReceivers(ctx, nil, true)
+		e.SuspendReceivers()
+		return nil
 	}
-	return e.ReplaceReceivers(ctx, ch.cfg.Notifications, false)
+	return e.ReplaceReceivers(ctx, ch.cfg.Notifications)
 }
 
 // deliveries returns what was sent to each receiver of notifications.

@@ -15,7 +15,7 @@ func formatPath(doc any, at []string) string {
 			doc = element(list, token)
 			continue
 		}
-		b.WriteString(formatProperty(token, b.Len() == 0))
+		b.WriteString(formatStep(token, b.Len() == 0))
 		object, _ := doc.(map[string]any)
 		doc = object[token]
 	}
@@ -31,15 +31,20 @@ func element(list []any, token string) any {
 	return list[i]
 }
 
-// formatProperty returns a property name as part of a path.
-func formatProperty(name string, first bool) string {
-	switch {
-	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !identifierRune(r) }):
-		return "[" + strconv.Quote(truncate(name)) + "]"
-	case first:
-		return truncate(name)
+// formatStep returns a property name as a step of a path.
+func formatStep(name string, first bool) string {
+	if text := formatName(name); first || text[0] == '[' {
+		return text
 	}
 	return "." + truncate(name)
+}
+
+// formatName returns a property name as a path that begins with it: name or ["two words"].
+func formatName(name string) string {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !identifierRune(r) }) {
+		return "[" + strconv.Quote(truncate(name)) + "]"
+	}
+	return truncate(name)
 }
 
 // identifierRune reports whether a property name with r needs no quotes.

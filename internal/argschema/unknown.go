@@ -15,7 +15,7 @@ import (
 func formatUnknown(unknown, known []string) string {
 	names := make([]string, 0, maxProblems)
 	for _, name := range slices.Sorted(slices.Values(unknown))[:min(len(unknown), maxProblems)] {
-		names = append(names, formatProperty(name, true))
+		names = append(names, formatName(name))
 	}
 	text := "unknown property " + strings.Join(names, ", ")
 	if more := len(unknown) - len(names); more > 0 {
@@ -52,7 +52,7 @@ func knownNames(doc any, at []string, shown []byte) []string {
 	}
 	var names []string
 	schema.Get("properties").ForEach(func(key, _ gjson.Result) bool {
-		names = append(names, formatProperty(key.Str, true))
+		names = append(names, formatName(key.Str))
 		return true
 	})
 	return names

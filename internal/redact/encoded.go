@@ -76,18 +76,27 @@ type escapeMatcher struct {
 
 // newEscapeMatcher returns a matcher for forms, which are sorted, longest first. A
 // space may also be encoded as +.
-func newEscapeMatcher(forms []string, parts bool) *escapeMatcher {
-	m := &escapeMatcher{longest: (3 + 2*(maxEscapes-1)) * len(forms[0]), parts: parts}
-	if parts {
-		m.longest = (maxBackslashes + len("u0000") + maxLineBreaks*(maxBackslashes+len("n"))) * len(forms[0])
-	}
+func newEscapeMatcher(forms []string) *escapeMatcher {
+	m := &escapeMatcher{longest: (3 + 2*(maxEscapes-1)) * len(forms[0])}
+	m.addForms(forms)
+	return m
+}
+
+// newPartsMatcher is newEscapeMatcher for a text that comes in parts.
+func newPartsMatcher(forms []string) *escapeMatcher {
+	longest := (maxBackslashes + len("u0000") + maxLineBreaks*(maxBackslashes+len("n"))) * len(forms[0])
+	m := &escapeMatcher{longest: longest, parts: true}
+	m.addForms(forms)
+	return m
+}
+
+func (m *escapeMatcher) addForms(forms []string) {
 	for _, form := range forms {
 		m.byFirst[form[0]] = append(m.byFirst[form[0]], form)
 		if strings.Contains(form, " ") {
 			m.byFirst[form[0]] = append(m.byFirst[form[0]], strings.ReplaceAll(form, " ", "+"))
 		}
 	}
-	return m
 }
 
 // replace returns text with each match replaced by Mask.

@@ -55,7 +55,7 @@ func New(values ...string) *Redactor {
 	for _, form := range forms {
 		pairs = append(pairs, form, Mask)
 	}
-	return &Redactor{forms, slices.ContainsFunc(forms, isNumeric), strings.NewReplacer(pairs...), newEscapeMatcher(forms, false), newEscapeMatcher(forms, true)}
+	return &Redactor{forms, slices.ContainsFunc(forms, isNumeric), strings.NewReplacer(pairs...), newEscapeMatcher(forms), newPartsMatcher(forms)}
 }
 
 // encodings returns a secret as it is and in base64, each as it is, as part of a JSON
@@ -65,8 +65,8 @@ func encodings(secret string) []string {
 	forms := append(base64Forms(secret), secret)
 	for range 2 {
 		for _, form := range slices.Clone(forms) {
-			plain := escapeJSON(form, false)
-			forms = append(forms, escapeJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
+			plain := escapeJSON(form)
+			forms = append(forms, escapeHTMLJSON(form), plain, strings.ReplaceAll(plain, "/", `\/`))
 		}
 		slices.Sort(forms)
 		forms = slices.Compact(forms)
@@ -75,12 +75,18 @@ func encodings(secret string) []string {
 }
 
 // escapeJSON returns text as it is between the quotes of a JSON string.
-func escapeJSON(text string, html bool) string {
+func escapeJSON(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(html)
+	e.SetEscapeHTML(false)
 	_ = e.Encode(text) // a string always can be
 	return string(b.Bytes()[1 : b.Len()-len("\"\n")])
+}
+
+// escapeHTMLJSON is escapeJSON with "<", ">" and "&" escaped, too.
+func escapeHTMLJSON(text string) string {
+	b, _ := json.Marshal(text) // a string always can be
+	return string(b[1 : len(b)-1])
 }
 
 // RedactText returns text with the secrets replaced.

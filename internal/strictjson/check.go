@@ -46,13 +46,13 @@ func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e
 // Check reads data once. It allocates memory only for errors, for objects with many keys and
 // for keys with escapes. It is safe for concurrent use.
 func CheckKeys(data []byte, s *KeySet) error {
-	_, err := walk(data, s, false)
+	_, err := parse(data, s, anyValue)
 	return err
 }
 
 // CheckObject is like Check for a document that must be an object.
 func CheckObject(data []byte, s *KeySet) error {
-	_, err := walk(data, s, true)
+	_, err := parse(data, s, objectOnly)
 	return err
 }
 
@@ -67,17 +67,25 @@ type Result struct {
 // Read is like Object and also checks the values against the Rules in s. It does not reject a
 // document that fails them. Either the document breaks a rule, or it has one of the rare
 // values that Rules cannot decide; a schema validator has to tell which.
-func Read(data []byte, s *KeySet) (Result, error) { return walk(data, s, true) }
+func Read(data []byte, s *KeySet) (Result, error) { return parse(data, s, objectOnly) }
 
 // CountValues is like CheckKeys and also returns the number of values in data, containers
 // included.
 func CountValues(data []byte, s *KeySet) (int, error) {
-	r, err := walk(data, s, false)
+	r, err := parse(data, s, anyValue)
 	return r.Values, err
 }
 
-// walk parses data. With object set, it must be an object.
-func walk(data []byte, s *KeySet, object bool) (Result, error) {
+// documentKind says which documents parse accepts.
+type documentKind int
+
+const (
+	objectOnly documentKind = iota
+	anyValue
+)
+
+// parse parses a document and checks its keys against s.
+func parse(data []byte, s *KeySet, kind documentKind) (Result, error) {
 	if len(data) > MaxSize {
 		return Result{}, &Error{MaxSize, fmt.Sprintf("document longer than %d bytes", MaxSize)}
 	}
@@ -85,7 +93,7 @@ func walk(data []byte, s *KeySet, object bool) (Result, error) {
 		return Result{}, &Error{invalidUTF8(data), "invalid UTF-8"}
 	}
 	p := parser{data: data, result: Result{Valid: true, Values: 1}}
-	if p.document(s, object) == invalid {
+	if p.document(s, kind) == invalid {
 		return Result{}, &Error{p.at, p.reason}
 	}
 	return p.result, nil

@@ -23,9 +23,9 @@ type parser struct {
 const invalid = -1
 
 // document parses a value and the white space around it.
-func (p *parser) document(s *KeySet, object bool) int {
+func (p *parser) document(s *KeySet, kind documentKind) int {
 	i := p.space(0)
-	if object && p.peek(i) != '{' {
+	if kind == objectOnly && p.peek(i) != '{' {
 		return p.fail(i, "not an object")
 	}
 	if i = p.value(i, s); i == invalid {

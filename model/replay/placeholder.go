@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -84,12 +85,22 @@ func (t *idTable) addName(r *model.CallResult) {
 	}
 }
 
-// substitute returns a text with placeholders for the ids of the conversation. In an
-// answer other ids and times stay, as the model made them up; in a text that the model
-// reads, they are numbered and replaced.
-func (t *idTable) substitute(text string, isAnswer bool) string {
+// substituteKnown returns a text of an answer with placeholders for the ids of the conversation.
+// Other ids and times stay, as the model made them up.
+func (t *idTable) substituteKnown(text string) string {
+	return t.substitute(text, t.knownPlaceholder)
+}
+
+// substituteAll returns a text that the model reads with placeholders for all ids and times. It
+// numbers the ids that are new.
+func (t *idTable) substituteAll(text string) string {
+	return t.substitute(text, t.placeholder)
+}
+
+// substitute replaces each id, time and ⟨ in a text.
+func (t *idTable) substitute(text string, replace func(found string) string) string {
 	if id, ok := t.named[text]; ok {
-		return t.placeholder(id, isAnswer)
+		return replace(id)
 	}
 	var b strings.Builder
 	for {
@@ -98,21 +109,25 @@ func (t *idTable) substitute(text string, isAnswer bool) string {
 			return b.String() + text
 		}
 		b.WriteString(text[:start])
-		b.WriteString(t.placeholder(text[start:end], isAnswer))
+		b.WriteString(replace(text[start:end]))
 		text = text[end:]
 	}
 }
 
-// placeholder returns what replaces an id, a time or ⟨: see substitute.
-func (t *idTable) placeholder(found string, isAnswer bool) string {
-	switch p := t.placeholders[found]; {
-	case found == "⟨":
+// knownPlaceholder returns what replaces an id, a time or ⟨ in an answer: see substituteKnown.
+func (t *idTable) knownPlaceholder(found string) string {
+	if found == "⟨" {
 		return "⟨⟨"
-	case p != "":
-		return p
-	case isAnswer:
-		return found
-	case found[8] != '-':
+	}
+	return cmp.Or(t.placeholders[found], found)
+}
+
+// placeholder returns what replaces an id, a time or ⟨ in a text that the model reads.
+func (t *idTable) placeholder(found string) string {
+	switch known := t.knownPlaceholder(found); {
+	case known != found:
+		return known
+	case found[8] != '-': // not a UUID
 		return timePlaceholder
 	}
 	return t.add(found)

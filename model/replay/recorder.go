@@ -85,7 +85,7 @@ func (m recordingModel) record(r model.Request, a *model.Answer) {
 	q := newRequest(r, hide)
 	l := line{
 		Role: q.Role, Step: q.step, State: q.State, Note: q.Note, Compact: q.Compact, Key: q.key(), Window: m.Window(),
-		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.RedactText(s), true) }),
+		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substituteKnown(hide.RedactText(s)) }),
 		Provider: hide.RedactText(chat.CleanText(a.Provider)),
 	}
 	if len(a.Reasoning) > 0 { // belongs to the provider: only secrets are replaced

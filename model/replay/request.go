@@ -43,7 +43,7 @@ type summary struct {
 // that the conversation reads the same whatever is in the head.
 func newRequest(r model.Request, hide *redact.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDTable(r.Self)}
-	text := func(s string) string { return q.ids.substitute(hide.RedactText(s), false) }
+	text := func(s string) string { return q.ids.substituteAll(hide.RedactText(s)) }
 	for _, it := range sortResults(r.Items) {
 		if it == (model.Item{}) {
 			continue

@@ -88,7 +88,11 @@ func (r *run) deliver(ctx context.Context, m *model.Message) error {
 	if !r.model.hasRole(r.c.self.Role) {
 		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %s", r.model.name, r.c.self.Role, strings.Join(r.model.roles, ", ")))
 	}
-	vm, err := r.model.host.Load(ctx, r.alone, func() { r.model.cache.drop(r) })
+	load := r.model.host.Load
+	if r.alone {
+		load = r.model.host.LoadAlone
+	}
+	vm, err := load(ctx, func() { r.model.cache.drop(r) })
 	if err != nil {
 		return r.stepError(ctx, err)
 	}

@@ -130,7 +130,7 @@ func (c Config) warnInProcess(name string) {
 // readRoles loads the source once, which validates it, and sets the roles that it defines.
 func (m *Model) readRoles() error {
 	ctx := context.Background()
-	vm, err := m.host.Load(ctx, false, nil)
+	vm, err := m.host.Load(ctx, nil)
 	if err != nil {
 		return errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
 	}

@@ -20,7 +20,7 @@ const maxListed = 1000
 // not the server's.
 type resourceTool struct {
 	name, description, input string                             // input is the schema that models read
-	completes                bool                               // it also accepts complete
+	completes                bool                               // it also accepts the argument complete, with which clients complete values
 	offered                  func(*sdk.ServerCapabilities) bool // whether the server supports it
 	call                     func(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error)
 }
@@ -32,15 +32,16 @@ const kindResource = "mcp"
 func resourceTools() []resourceTool {
 	resources := func(c *sdk.ServerCapabilities) bool { return c.Resources != nil }
 	prompts := func(c *sdk.ServerCapabilities) bool { return c.Prompts != nil }
+	const acceptsComplete = true // values of completes
 	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the previous page"},` +
 		`"offset":{"type":"integer","minimum":0,"description":"nextOffset of a truncated page, with the cursor of that page"}},"additionalProperties":false}`
 	return []resourceTool{
-		{"list_resources", "List the resources of this MCP server, a page at a time.", page, true, resources, listResources},
+		{"list_resources", "List the resources of this MCP server, a page at a time.", page, acceptsComplete, resources, listResources},
 		{"read_resource", "Read a resource of this MCP server.",
-			`{"type":"object","properties":{"uri":{"type":"string","minLength":1}},"required":["uri"],"additionalProperties":false}`, false, resources, readResource},
-		{"list_prompts", "List the prompts of this MCP server, a page at a time.", page, true, prompts, listPrompts},
+			`{"type":"object","properties":{"uri":{"type":"string","minLength":1}},"required":["uri"],"additionalProperties":false}`, !acceptsComplete, resources, readResource},
+		{"list_prompts", "List the prompts of this MCP server, a page at a time.", page, acceptsComplete, prompts, listPrompts},
 		{"get_prompt", "Get a prompt of this MCP server, filled in with arguments.",
-			`{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"],"additionalProperties":false}`, false, prompts, getPrompt},
+			`{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"],"additionalProperties":false}`, !acceptsComplete, prompts, getPrompt},
 	}
 }
 

@@ -2,7 +2,7 @@
 // signed HTTP requests.
 //
 //	e, err := notify.NewEngine(notify.Config{…})
-//	e.ReplaceReceivers(list, false)  // when a configuration is applied
+//	e.ReplaceReceivers(ctx, list)  // when a configuration is applied
 //	stop := e.Run(ctx)
 //
 // The journal is the queue: each receiver reads it from its own position, which is stored after
@@ -85,14 +85,24 @@ func NewEngine(c Config) (*Engine, error) {
 }
 
 // ReplaceReceivers replaces all receivers. One that is new is told about what happens from now
-// on. The positions of those that are left out are forgotten, unless keep is set. The error says
-// that positions could not be stored.
-func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notification, keep bool) error {
+// on. The positions of those that are left out are forgotten. The error says that positions could
+// not be stored.
+func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notification) error {
 	names := make([]string, len(list))
 	for i, n := range list {
 		names[i] = n.Name
 	}
-	err := e.positions.begin(ctx, names, e.config.Journal.LastSeq(), keep)
+	err := e.positions.replace(ctx, names, e.config.Journal.LastSeq())
+	e.exchange(list)
+	return err
+}
+
+// SuspendReceivers stops all receivers and keeps their positions. After ReplaceReceivers they are told
+// what happened meanwhile.
+func (e *Engine) SuspendReceivers() { e.exchange(nil) }
+
+// exchange stops the receivers that are not in list and starts those that are new in it.
+func (e *Engine) exchange(list []config.Notification) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	old := e.receivers
@@ -110,7 +120,6 @@ func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notificatio
 		r.stop()
 	}
 	e.startAll()
-	return err
 }
 
 // startAll starts the receivers that do not run. It must be called with mu held.

@@ -100,7 +100,7 @@ func (f *fixture) engine(list ...config.Notification) (*notify.Engine, func()) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := e.ReplaceReceivers(f.t.Context(), list, false); err != nil {
+	if err := e.ReplaceReceivers(f.t.Context(), list); err != nil {
 		f.t.Fatal(err)
 	}
 	stop := e.Run(f.t.Context())
@@ -423,30 +423,30 @@ func TestEngine_DropsOldMessages(t *testing.T) {
 func TestEngine_ReplacesReceivers(t *testing.T) {
 	f, first, second := newFixture(t), newReceiver(t, nil), newReceiver(t, nil)
 	e, _ := f.engine(first.notification("oncall"))
-	replace := func(keep bool, list ...config.Notification) {
+	replace := func(list ...config.Notification) {
 		t.Helper()
-		if err := e.ReplaceReceivers(t.Context(), list, keep); err != nil {
+		if err := e.ReplaceReceivers(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.commit(request(1))
 	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 1})
-	replace(true)
+	e.SuspendReceivers()
 	f.commit(request(2))
-	replace(false, second.notification("oncall"))
+	replace(second.notification("oncall"))
 	if got := second.wait(t, 1)[0].id; got != "request2-2" {
 		t.Errorf("the new receiver begins with %s", got)
 	}
 	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 1})
-	replace(false, first.notification("oncall"))
+	replace(first.notification("oncall"))
 	f.commit(request(3))
 	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 2}) // a change keeps the counts
-	replace(false)
+	replace()
 	if got := f.store.position(); got != "" {
 		t.Errorf("the positions are %s", got)
 	}
 	f.commit(request(4))
-	replace(false, first.notification("oncall"))
+	replace(first.notification("oncall"))
 	f.commit(request(5))
 	if got := first.wait(t, 3)[2].id; got != "request5-5" {
 		t.Errorf("a receiver that was left out begins with %s", got)

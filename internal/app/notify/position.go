@@ -22,25 +22,45 @@ type positions struct {
 	byName map[string]uint64
 }
 
-// begin gives receivers without a position the position last. It forgets the positions of others,
-// unless keep is set.
-func (p *positions) begin(ctx context.Context, names []string, last uint64, keep bool) error {
+// replace makes the receivers the only ones. Those without a position begin at the position last. It
+// forgets the positions of others.
+func (p *positions) replace(ctx context.Context, names []string, last uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.load(ctx); err != nil {
 		return err
 	}
 	next := map[string]uint64{}
-	if keep {
-		next = maps.Clone(p.byName)
-	}
 	for _, name := range names {
-		seq, known := p.byName[name]
-		if !known || seq > last { // a restored backup has fewer events
-			seq = last
-		}
-		next[name] = seq
+		next[name] = p.firstOf(name, last)
 	}
+	return p.set(ctx, next)
+}
+
+// add gives a receiver without a position the position last.
+func (p *positions) add(ctx context.Context, name string, last uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	next := maps.Clone(p.byName)
+	next[name] = p.firstOf(name, last)
+	return p.set(ctx, next)
+}
+
+// firstOf returns the position at which a receiver begins. It must be called with mu held.
+func (p *positions) firstOf(name string, last uint64) uint64 {
+	seq, known := p.byName[name]
+	if !known || seq > last { // a restored backup has fewer events
+		return last
+	}
+	return seq
+}
+
+// set makes next the positions and saves them if they have changed. It must be called with mu
+// held.
+func (p *positions) set(ctx context.Context, next map[string]uint64) error {
 	if maps.Equal(next, p.byName) {
 		return nil
 	}

@@ -136,7 +136,7 @@ func (r *receiver) position() (uint64, error) {
 		return seq, nil
 	}
 	seq := r.engine.config.Journal.LastSeq()
-	return seq, r.engine.positions.begin(r.ctx, []string{r.Name}, seq, true)
+	return seq, r.engine.positions.add(r.ctx, r.Name, seq)
 }
 
 // wants reports whether the receiver is told about an event.

@@ -57,11 +57,18 @@ func (p *VMPool) NewHost(l js.Limits, scripts ...Script) *Host {
 // Load returns a new virtual machine, which stays in one worker. Close it after use. gone is
 // called when it is lost, unless it was closed before.
 //
-// With alone, the worker serves no other virtual machine until Release or Close.
-//
 // An error is a *js.Error of the scripts, ErrLost, the cause of ctx, or says what happened to the
 // worker.
-func (h *Host) Load(ctx context.Context, alone bool, gone func()) (*VM, error) {
+func (h *Host) Load(ctx context.Context, gone func()) (*VM, error) {
+	v, err := h.LoadAlone(ctx, gone)
+	if err == nil {
+		v.Release()
+	}
+	return v, err
+}
+
+// LoadAlone is Load, but the worker serves no other virtual machine until Release or Close.
+func (h *Host) LoadAlone(ctx context.Context, gone func()) (*VM, error) {
 	w, err := h.pick(ctx)
 	if err != nil {
 		return nil, err
@@ -73,13 +80,10 @@ func (h *Host) Load(ctx context.Context, alone bool, gone func()) (*VM, error) {
 	if err := w.lock(ctx); err != nil {
 		return nil, err
 	}
-	v.alone = alone
+	v.alone = true
 	if err := w.load(ctx, v); err != nil {
 		w.unlock()
 		return nil, err
-	}
-	if !alone {
-		w.unlock()
 	}
 	return v, nil
 }

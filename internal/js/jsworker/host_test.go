@@ -57,7 +57,7 @@ func newRealHost(t *testing.T, l js.Limits) *jsworker.Host {
 // load loads a machine and closes it after the test.
 func load(t *testing.T, h *jsworker.Host) *jsworker.VM {
 	t.Helper()
-	v, err := h.Load(t.Context(), false, nil)
+	v, err := h.Load(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestHost_KeepsMachinesApart(t *testing.T) {
 func TestHost_ReportsErrorsOfScripts(t *testing.T) {
 	p := jsworker.NewInProcessPool()
 	t.Cleanup(p.Close)
-	_, err := p.NewHost(js.Limits{}, jsworker.Script{Name: "a.js", Source: "\nlet = ;"}).Load(t.Context(), false, nil)
+	_, err := p.NewHost(js.Limits{}, jsworker.Script{Name: "a.js", Source: "\nlet = ;"}).Load(t.Context(), nil)
 	if e, ok := errors.AsType[*js.Error](err); !ok || e.Kind != js.KindThrown || e.Source != "a.js" || e.Line != 2 {
 		t.Errorf("got %v", err)
 	}
@@ -140,7 +140,7 @@ func TestHost_KillsWorkerThatCannotBeInterrupted(t *testing.T) {
 	h := newRealHost(t, js.Limits{Time: time.Second})
 	var gone sync.WaitGroup
 	gone.Add(1)
-	other, err := h.Load(t.Context(), false, gone.Done)
+	other, err := h.Load(t.Context(), gone.Done)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestHost_WorkerReportsLostMachines(t *testing.T) {
 	})
 	h := p.NewHost(js.Limits{})
 	gone := make(chan bool, 1)
-	first, err := h.Load(t.Context(), false, func() { gone <- true })
+	first, err := h.Load(t.Context(), func() { gone <- true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +461,7 @@ func TestHost_WorkerEndsWhenIdle(t *testing.T) {
 		p := newFakeVMPool(t, answerOK)
 		h := p.NewHost(js.Limits{})
 		gone := make(chan bool, 1)
-		v, err := h.Load(t.Context(), false, func() { gone <- true })
+		v, err := h.Load(t.Context(), func() { gone <- true })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -485,7 +485,7 @@ func TestHost_MachineAloneExcludesOthers(t *testing.T) {
 		p := newFakeVMPool(t, answerOK)
 		h := p.NewHost(js.Limits{})
 		other := load(t, h)
-		v, err := h.Load(t.Context(), true, nil)
+		v, err := h.LoadAlone(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -583,16 +583,16 @@ func TestHost_ReportsStartError(t *testing.T) {
 	p := jsworker.NewVMPool(func() (jsworker.Conn, error) { return nil, missing })
 	h := p.NewHost(js.Limits{})
 	for range 6 { // more than there are places
-		if _, err := h.Load(t.Context(), false, nil); !errors.Is(err, missing) {
+		if _, err := h.Load(t.Context(), nil); !errors.Is(err, missing) {
 			t.Errorf("got %v", err)
 		}
 	}
 	p.Close()
 	p.Close()
-	if _, err := h.Load(t.Context(), false, nil); err == nil {
+	if _, err := h.Load(t.Context(), nil); err == nil {
 		t.Error("a closed host started a worker")
 	}
-	if _, err := p.NewHost(js.Limits{}).Load(t.Context(), false, nil); err == nil {
+	if _, err := p.NewHost(js.Limits{}).Load(t.Context(), nil); err == nil {
 		t.Error("a closed pool started a worker")
 	}
 }
@@ -610,7 +610,11 @@ func TestHost_IsSafeForConcurrentUse(t *testing.T) {
 	for agent := range 16 {
 		all.Go(func() {
 			for i := range 40 {
-				v, err := hosts[agent%2].Load(t.Context(), i%5 == 0, func() {})
+				load := hosts[agent%2].Load
+				if i%5 == 0 {
+					load = hosts[agent%2].LoadAlone
+				}
+				v, err := load(t.Context(), func() {})
 				if err == nil {
 					function := "count"
 					if agent == 0 && i%10 == 9 {

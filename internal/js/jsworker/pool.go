@@ -13,7 +13,7 @@
 //
 //	pool := jsworker.NewVMPool(start)
 //	host := pool.NewHost(js.Limits{Pure: true}, jsworker.Script{Name: "agents.js", Source: source})
-//	vm, err := host.Load(ctx, false, nil)
+//	vm, err := host.Load(ctx, nil)
 //	result, err := vm.CallFunction(ctx, "step", json.RawMessage(`{"n": 1}`))
 //
 // Serve is the worker's side of both. The package does not isolate the processes: package sandbox does, which starts

@@ -46,12 +46,12 @@ func ServeAPI(t testing.TB, f *Fixture, check auth.HostCheck) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ServeBehindHostCheck(t, check, WithDocumentCheck(t, handler))
+	return ServeChecked(t, check, WithDocumentCheck(t, handler))
 }
 
-// ServeBehindHostCheck serves a handler behind a HostCheck on loopback and
+// ServeChecked serves a handler behind a HostCheck on loopback and
 // returns its URL.
-func ServeBehindHostCheck(t testing.TB, check auth.HostCheck, handler http.Handler) string {
+func ServeChecked(t testing.TB, check auth.HostCheck, handler http.Handler) string {
 	t.Helper()
 	l, err := gateway.ListenTCP("127.0.0.1:0", false, nil)
 	if err != nil {

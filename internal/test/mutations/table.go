@@ -1063,7 +1063,7 @@ var mutations = []mutation{
 	},
 	{
 		"a new id makes a result new", "runtime/steady.go",
-		`func steadySum(name, document string) uint64 { return sumOf(name, document, true) }`, `func steadySum(name, document string) uint64 { return sumOf(name, document, false) }`,
+		`return newSteadySummer().sumOf(`, `return newSummer().sumOf(`,
 		"./runtime TestLoop_ResultsThatDifferInSubstance",
 	},
 	{

@@ -46,10 +46,12 @@ func (p *parameter) isArgument() bool { return !p.copy && len(p.auth) == 0 && !p
 func (p *parameter) optional() bool { return !p.required || p.hasDefault }
 
 // OrdinaryNames returns the names of the parameters that are bound, in order.
-func (s *Set) OrdinaryNames() []string { return s.names(false) }
+func (s *Set) OrdinaryNames() []string {
+	return s.names(func(p *parameter) bool { return !p.template })
+}
 
 // TemplateNames returns the names of the template parameters, in order.
-func (s *Set) TemplateNames() []string { return s.names(true) }
+func (s *Set) TemplateNames() []string { return s.names(func(p *parameter) bool { return p.template }) }
 
 // AnchoredNames returns the names of the parameters with an entry of Allowed that is an
 // expression only because of Options.AnchorAllowed.
@@ -75,9 +77,9 @@ func (s *Set) AllowedTexts(name string) (texts []string) {
 	return texts
 }
 
-func (s *Set) names(template bool) (names []string) {
+func (s *Set) names(among func(*parameter) bool) (names []string) {
 	for _, p := range s.list {
-		if p.template == template {
+		if among(p) {
 			names = append(names, p.name)
 		}
 	}

@@ -53,7 +53,7 @@ func newAnnouncer(s *Service) (*announcer, error) {
 		}
 		a.tools = append(a.tools, protocol.AnnouncedTool{Name: t.Name, Description: t.Description, Input: t.Arguments, Effect: t.Effect})
 	}
-	if n := len(a.text(false)); n > protocol.MaxAnnouncementBytes || len(a.tools) > protocol.MaxAnnouncedTools {
+	if n := len(a.announcement()); n > protocol.MaxAnnouncementBytes || len(a.tools) > protocol.MaxAnnouncedTools {
 		return nil, fmt.Errorf("the tools are too many or too large: %d tools, %d bytes; the limits are %d and %d", len(a.tools), n, protocol.MaxAnnouncedTools, protocol.MaxAnnouncementBytes)
 	}
 	return a, nil
@@ -80,16 +80,16 @@ func (a *announcer) run() {
 	defer close(a.done)
 	tick := time.NewTicker(a.lease() / 3)
 	defer tick.Stop()
-	a.send(false)
+	a.announce()
 	for {
 		select {
 		case <-a.stop:
-			a.send(true)
+			a.sayGoodbye()
 			return
 		case <-a.again:
-			a.send(false)
+			a.announce()
 		case <-tick.C:
-			a.send(false)
+			a.announce()
 		}
 	}
 }
@@ -101,26 +101,39 @@ func (a *announcer) lease() time.Duration {
 	return a.service.options.Lease
 }
 
-// send sends an announcement. While there is no connection it is lost, and the next one counts.
-func (a *announcer) send(end bool) {
+// announce announces the service with its tools. While there is no connection, the announcement is
+// lost, and the next one counts.
+func (a *announcer) announce() { a.publish(a.announcement()) }
+
+// sayGoodbye announces that the service ends.
+func (a *announcer) sayGoodbye() {
+	n := a.unsigned()
+	n.End = true
+	a.publish(n.Sign(a.service.options.Key))
+}
+
+func (a *announcer) publish(text string) {
 	s := a.service
-	if err := s.conn.Publish(protocol.AnnounceSubject(s.options.ID), []byte(a.text(end))); err != nil {
+	if err := s.conn.Publish(protocol.AnnounceSubject(s.options.ID), []byte(text)); err != nil {
 		s.options.Log.Warn("announcement not sent", "service", s.options.ID, "error", err)
 	}
 }
 
-// text returns an announcement that is signed now.
-func (a *announcer) text(end bool) string {
+// announcement returns an announcement with the tools, signed now.
+func (a *announcer) announcement() string {
+	n := a.unsigned()
+	n.Tools = a.tools
+	return n.Sign(a.service.options.Key)
+}
+
+// unsigned returns an announcement of this time without tools.
+func (a *announcer) unsigned() protocol.Announcement {
 	o := a.service.options
 	request, response, _ := protocol.AnnouncedQueues(o.ID)
-	n := protocol.Announcement{
+	return protocol.Announcement{
 		Service: o.ID, Request: request.URL(), Response: response.URL(), Instance: a.instance,
-		Started: a.started, Time: time.Now().UTC(), Lease: int(a.lease() / time.Second), End: end,
+		Started: a.started, Time: time.Now().UTC(), Lease: int(a.lease() / time.Second),
 	}
-	if !end {
-		n.Tools = a.tools
-	}
-	return n.Sign(o.Key)
 }
 
 // end says goodbye and waits until that is sent.
