@@ -32,6 +32,7 @@ type (
 	AgentDetail     = wire.AgentDetail     // an agent with its task brief and tools
 	SentMessage     = wire.SentMessage     // the record of a sent message
 	Tool            = wire.Tool            // a tool, registered or in quarantine
+	ToolFlags       = wire.ToolFlags       // the flags of a tool
 	CallResult      = wire.CallResult      // the outcome of a call
 	QuarantinedTool = wire.QuarantinedTool // a definition that waits for acceptance
 	Verdict         = wire.Verdict         // the gate's decision with its reason

@@ -16,6 +16,7 @@ type Tool struct {
 	Group       toolgroups.GroupID    `json:"group"` // the group that owns it
 	Owner       toolgroups.GroupOwner `json:"owner"`
 	Effect      string                `json:"effect"`
+	ToolFlags
 	Description string                `json:"description"`
 	Input       json.RawMessage       `json:"inputSchema,omitzero"`       // absent if the tool is only in quarantine
 	State       string                `json:"state,omitempty"`            // workflow state after a successful call
