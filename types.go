@@ -24,7 +24,7 @@ type (
 	Module      = modules.Module   // adds tool groups; its optional methods are in package modules
 	ToolGroup   = toolgroups.Group // tools that roles have together
 	Tool        = tool.Tool        // a function that agents may call
-	ToolOptions = tool.Options     // the effect of a tool, and when it is offered
+	ToolOptions = tool.Options     // the effect and the flags of a tool, and when it is offered
 
 	Model        = model.Model
 	ModelRequest = model.Request
@@ -66,6 +66,16 @@ const (
 	ReadOnly   = tool.ReadOnly
 	Idempotent = tool.Idempotent
 )
+
+// Flags of a tool. ToolOptions have them as FlagsOf; flags that are not set count as all three.
+const (
+	Untrusted = tool.Untrusted // its results may contain text of people and systems that are not trusted
+	Private   = tool.Private   // its results may contain private data
+	Outside   = tool.Outside   // a call may send data out of the organization
+)
+
+// FlagsOf returns the flags of a tool: those of the list, and no others.
+func FlagsOf(list ...tool.Flag) tool.Flags { return tool.FlagsOf(list...) }
 
 // Operator returns the operator of the organization, who may use all tool groups.
 func Operator(name string) Principal { return identity.ByOperator(identity.UserName(name)) }

@@ -19,8 +19,8 @@ import (
 func artifactTools(a ArtifactStore, w WorkspaceOpener, l CallLimits) ([]tool.Tool, error) {
 	h := artifacts{a, files{w, a, l, newReadSlots()}, l}
 	var s toolBuilder
-	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, putArtifactInput)))
-	s.add(tool.New("get_artifact", getArtifactText, withErrorCode(h.get), withCatalog(artifactCatalog{}, toolOptions(tool.ReadOnly, getArtifactInput))))
+	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, tool.FlagsOf(), putArtifactInput)))
+	s.add(tool.New("get_artifact", getArtifactText, withErrorCode(h.get), withCatalog(artifactCatalog{}, toolOptions(tool.ReadOnly, tool.FlagsOf(tool.Untrusted, tool.Private), getArtifactInput))))
 	return s.tools, s.err
 }
 

@@ -44,8 +44,8 @@ func commandTools(w WorkspaceOpener, o Options) ([]tool.Tool, error) {
 	}
 	h.scripts = jsworker.New(h.startWorker)
 	var s toolBuilder
-	s.add(tool.New("run_command", runCommandText, withErrorCode(h.run), toolOptions(tool.Mutating, runCommandInput)))
-	s.add(tool.New("run_javascript", runJavaScriptText, withErrorCode(h.runJavaScript), toolOptions(tool.ReadOnly, runJavaScriptInput)))
+	s.add(tool.New("run_command", runCommandText, withErrorCode(h.run), toolOptions(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Private), runCommandInput)))
+	s.add(tool.New("run_javascript", runJavaScriptText, withErrorCode(h.runJavaScript), toolOptions(tool.ReadOnly, tool.FlagsOf(), runJavaScriptInput)))
 	return s.tools, s.err
 }
 

@@ -9,7 +9,7 @@ import (
 // consoleTools returns console_print.
 func consoleTools(c Console) ([]tool.Tool, error) {
 	var s toolBuilder
-	s.add(tool.New("console_print", consolePrintText, withErrorCode(consoleHandler{c}.print), toolOptions(tool.Mutating, consolePrintInput)))
+	s.add(tool.New("console_print", consolePrintText, withErrorCode(consoleHandler{c}.print), toolOptions(tool.Mutating, tool.FlagsOf(), consolePrintInput)))
 	return s.tools, s.err
 }
 

@@ -14,8 +14,8 @@ import (
 func contextTools(c ContextManager) ([]tool.Tool, error) {
 	h := contextHandler{c}
 	var s toolBuilder
-	s.add(tool.New("compress_context", compressContextText, withErrorCode(h.compress), toolOptions(tool.Idempotent, compressContextInput)))
-	s.add(tool.New("get_context_status", contextStatusText, withErrorCode(h.status), toolOptions(tool.ReadOnly, contextStatusInput)))
+	s.add(tool.New("compress_context", compressContextText, withErrorCode(h.compress), toolOptions(tool.Idempotent, tool.FlagsOf(), compressContextInput)))
+	s.add(tool.New("get_context_status", contextStatusText, withErrorCode(h.status), toolOptions(tool.ReadOnly, tool.FlagsOf(), contextStatusInput)))
 	return s.tools, s.err
 }
 

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -31,7 +32,7 @@ func TestDocument_ToolsIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := gocmp.Diff(string(want), got); diff != "" {
 		t.Errorf("docs/tools.md is outdated; run go test ./builtin -run Document -update (-want +got):\n%s", diff)
 	}
 }
@@ -52,6 +53,9 @@ fits the context window of the agent that reads it.
 **Effect** tells what happens when a call is repeated. A *readOnly* tool changes nothing; such calls in one answer run in parallel. Repeating an
 *idempotent* call after a crash has no further effect. A *mutating* call that ended without an answer is reported as ` + "`tool_interrupted`" + `: its outcome
 is unknown, and it is never repeated.
+
+**Flags** tell what a tool brings together with others: its results may contain *untrusted* text or *private* data, or a call may send data
+*outside*. They are no permission. [` + "`rolecall role lint`" + `](record.md#roles-that-join-three-things) names the roles that join all three.
 `
 
 // document renders groups as docs/tools.md.
@@ -77,7 +81,11 @@ func document(t *testing.T, groups []toolgroups.Group) string {
 
 // documentTool renders one tool.
 func documentTool(t *testing.T, b *strings.Builder, d tool.Definition) {
-	fmt.Fprintf(b, "\n### %s\n\nEffect: %s.\n\n%s", d.Name, d.Effect, manual(t, d.Name))
+	if !d.Flags.Known() {
+		t.Errorf("%s: no flags are set, so all count", d.Name)
+	}
+	flags := cmp.Or(strings.Join(d.Flags.Names(), ", "), "none")
+	fmt.Fprintf(b, "\n### %s\n\nEffect: %s. Flags: %s.\n\n%s", d.Name, d.Effect, flags, manual(t, d.Name))
 	var schema obj
 	if err := json.Unmarshal(d.Input, &schema); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func networkTools(h HostPolicy, a ArtifactStore, policy func() NetworkPolicy) ([
 // tools returns http_request, handled by c.
 func (c *httpClient) tools() ([]tool.Tool, error) {
 	var s toolBuilder
-	s.add(tool.New("http_request", httpRequestText, withErrorCode(c.send), toolOptions(tool.Mutating, httpRequestInput)))
+	s.add(tool.New("http_request", httpRequestText, withErrorCode(c.send), toolOptions(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Outside), httpRequestInput)))
 	return s.tools, s.err
 }
 

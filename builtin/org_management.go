@@ -20,12 +20,12 @@ import (
 func organizationTools(r RoleManager, a AgentManager, m MessageSender) ([]tool.Tool, error) {
 	h := orgHandler{r, a, m}
 	var s toolBuilder
-	s.add(tool.New("find_role_by_name", findRoleText, withErrorCode(requireAgent(h.findRole)), toolOptions(tool.ReadOnly, findRoleInput)))
-	s.add(tool.New("create_role", createRoleText, withErrorCode(requireAgent(h.createRole)), toolOptions(tool.Idempotent, createRoleInput)))
-	s.add(tool.New("spawn_agent", spawnText, withErrorCode(requireAgent(h.spawn)), toolOptions(tool.Idempotent, spawnInput)))
-	s.add(tool.New("spawn_agent_with_task", spawnTaskText, withErrorCode(requireAgent(h.spawnWithTask)), toolOptions(tool.Idempotent, spawnTaskInput)))
-	s.add(tool.New("terminate_agent", terminateText, withErrorCode(requireAgent(h.terminate)), toolOptions(tool.Idempotent, terminateInput)))
-	s.add(tool.New("send_message", sendText, withErrorCode(requireAgent(h.send)), toolOptions(tool.Idempotent, sendInput)))
+	s.add(tool.New("find_role_by_name", findRoleText, withErrorCode(requireAgent(h.findRole)), toolOptions(tool.ReadOnly, tool.FlagsOf(), findRoleInput)))
+	s.add(tool.New("create_role", createRoleText, withErrorCode(requireAgent(h.createRole)), toolOptions(tool.Idempotent, tool.FlagsOf(), createRoleInput)))
+	s.add(tool.New("spawn_agent", spawnText, withErrorCode(requireAgent(h.spawn)), toolOptions(tool.Idempotent, tool.FlagsOf(), spawnInput)))
+	s.add(tool.New("spawn_agent_with_task", spawnTaskText, withErrorCode(requireAgent(h.spawnWithTask)), toolOptions(tool.Idempotent, tool.FlagsOf(), spawnTaskInput)))
+	s.add(tool.New("terminate_agent", terminateText, withErrorCode(requireAgent(h.terminate)), toolOptions(tool.Idempotent, tool.FlagsOf(), terminateInput)))
+	s.add(tool.New("send_message", sendText, withErrorCode(requireAgent(h.send)), toolOptions(tool.Idempotent, tool.FlagsOf(), sendInput)))
 	return s.tools, s.err
 }
 

@@ -20,10 +20,10 @@ func (b *toolBuilder) add(t tool.Tool, err error) {
 	b.tools, b.err = append(b.tools, t), errors.Join(b.err, err)
 }
 
-// toolOptions returns the options of a tool with an effect class and a schema, which may
+// toolOptions returns the options of a tool with an effect class, flags and a schema, which may
 // have the keywords x-hidden and x-required. A test compiles all schemas.
-func toolOptions(effect tool.Effect, schema string) *tool.Options {
-	return &tool.Options{Effect: effect, Input: acceptedSchema(schema), Shown: shownSchema(schema), CompileLater: true}
+func toolOptions(effect tool.Effect, flags tool.Flags, schema string) *tool.Options {
+	return &tool.Options{Effect: effect, Flags: flags, Input: acceptedSchema(schema), Shown: shownSchema(schema), CompileLater: true}
 }
 
 // withCatalog sets the catalog of a tool that lists or reads resources.

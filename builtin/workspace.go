@@ -15,10 +15,10 @@ import (
 func workspaceTools(w WorkspaceOpener, a ArtifactStore, l CallLimits) ([]tool.Tool, error) {
 	f := files{w, a, l, newReadSlots()}
 	var s toolBuilder
-	s.add(tool.New("read_file", readFileText, withErrorCode(f.read), withCatalog(readCatalog{w}, toolOptions(tool.ReadOnly, readFileInput))))
-	s.add(tool.New("write_file", writeFileText, withErrorCode(f.write), toolOptions(tool.Idempotent, writeFileInput)))
-	s.add(tool.New("list_files", listFilesText, withErrorCode(f.list), withCatalog(listCatalog{}, toolOptions(tool.ReadOnly, listFilesInput))))
-	s.add(tool.New("get_workspace_info", workspaceInfoText, withErrorCode(f.info), toolOptions(tool.ReadOnly, workspaceInfoInput)))
+	s.add(tool.New("read_file", readFileText, withErrorCode(f.read), withCatalog(readCatalog{w}, toolOptions(tool.ReadOnly, tool.FlagsOf(tool.Untrusted, tool.Private), readFileInput))))
+	s.add(tool.New("write_file", writeFileText, withErrorCode(f.write), toolOptions(tool.Idempotent, tool.FlagsOf(), writeFileInput)))
+	s.add(tool.New("list_files", listFilesText, withErrorCode(f.list), withCatalog(listCatalog{}, toolOptions(tool.ReadOnly, tool.FlagsOf(tool.Untrusted, tool.Private), listFilesInput))))
+	s.add(tool.New("get_workspace_info", workspaceInfoText, withErrorCode(f.info), toolOptions(tool.ReadOnly, tool.FlagsOf(), workspaceInfoInput)))
 	return s.tools, s.err
 }
 

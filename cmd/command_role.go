@@ -98,8 +98,8 @@ func newRoleShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ROLE",
 		Short: "Show a role and its tools",
-		Long: `Show a role and the tools that it has now, each with the group that has it and its
-effect. With --json, print the stored record; a field "tools" is added, and a field
+		Long: `Show a role and the tools that it has now, each with the group that has it, its
+effect and its flags. With --json, print the stored record; a field "tools" is added, and a field
 "dangling" if some of its groups have no tools.`,
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
 		Args:    exactArgs(1, "one role, by id or name"),
@@ -124,9 +124,9 @@ func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref st
 	if err := roleFields(r).print(out); err != nil || len(r.Tools) == 0 {
 		return err
 	}
-	rows := table{{"TOOL", "GROUP", "EFFECT"}}
+	rows := table{{"TOOL", "GROUP", "EFFECT", "FLAGS"}}
 	for _, t := range r.Tools {
-		rows = append(rows, []string{t.Name, string(t.Group), t.Effect})
+		rows = append(rows, []string{t.Name, string(t.Group), t.Effect, flagsText(t.ToolFlags)})
 	}
 	return rows.printBelow(out)
 }

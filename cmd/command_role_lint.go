@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,20 +24,34 @@ type lintOptions struct{ from, to string }
 func newRoleLintCommand(c *common) *cobra.Command {
 	o := &lintOptions{}
 	cmd := &cobra.Command{
-		Use:   "lint ROLE",
-		Short: "Recommend the smallest groups that would have allowed what the record shows",
+		Use:   "lint [ROLE]",
+		Short: "Recommend smaller groups, and list roles that can leak private data",
 		Long: `Compare what a role uses and may grant with what the record shows, and print the smallest
 groups that would have allowed the same: each allowed call of its agents and callers, each
 allowed call of others that the role limits, and each role, agent and task that was
 created within it. The recommendation has no tool that the role does not hold. Nothing is
 changed.
 
-The record shows only what happened. A tool that was never called may still be needed.`,
-		Example: `  rolecall role lint analyst
+The record shows only what happened. A tool that was never called may still be needed.
+
+Then say whether the role joins untrusted input, private data and a way out: whether its
+tools have all flags together, by what it uses, and by what it uses and may grant. For each
+flag one tool is named, and what takes the flag away. Without ROLE, list this for all roles;
+the record is not read.`,
+		Example: `  rolecall role lint
+  rolecall role lint analyst
   rolecall role lint analyst --from 720h
   rolecall role lint analyst --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --json`,
-		Args: exactArgs(1, "one role, by id or name"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactArgs(min(len(args), 1), "at most one role, by id or name")(cmd, args)
+		},
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			if len(args) == 0 && o.from == "" && o.to == "" {
+				return joinsFunc(ctx, c, api)
+			}
+			if len(args) == 0 {
+				return usageError{errors.New("--from and --to need a role: without one, the record is not read")}
+			}
 			return roleLintFunc(ctx, c, api, args[0], o)
 		}),
 	}
@@ -73,8 +88,10 @@ func printLint(out io.Writer, l client.RoleLint) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprint(out, "\n", lintAdvice(l))
-	return err
+	if _, err := fmt.Fprint(out, "\n", lintAdvice(l)); err != nil {
+		return err
+	}
+	return printJoins(out, l.Role, l.Findings)
 }
 
 func lintFields(l client.RoleLint) fields {
@@ -140,11 +157,11 @@ func toolCallCounts(list []client.LintTool) string {
 func lintRows(l client.RoleLint) table {
 	rows := table{{"SET", "GROUP", "USED TOOLS", "CALLS", "ADVICE"}}
 	for _, set := range []struct {
-		name string
+		name, id string
 		client.LintSet
-	}{{"uses", l.ToolGroups}, {"may grant", l.Grant}} {
+	}{{"uses", "toolGroups", l.ToolGroups}, {"may grant", "grant", l.Grant}} {
 		for _, g := range set.Groups {
-			rows = append(rows, []string{set.name, string(g.ID), fmt.Sprintf("%d of %d", g.UsedTools, g.Tools), strconv.Itoa(g.Calls), groupAdvice(g, l.Used)})
+			rows = append(rows, []string{set.name, string(g.ID), fmt.Sprintf("%d of %d", g.UsedTools, g.Tools), strconv.Itoa(g.Calls), groupAdvice(g, l.Used, enoughTools(l, set.id, g.ID))})
 		}
 		if set.Unused > 0 {
 			rows = append(rows, []string{set.name, fmt.Sprintf("%d others", set.Unused), "-", "0", "drop"})
@@ -153,12 +170,20 @@ func lintRows(l client.RoleLint) table {
 	return rows
 }
 
-// maxCalledNames is the most tools that the advice on a group names.
-const maxCalledNames = 4
+// enoughTools returns the tools of which a toolset would be enough in place of a group.
+func enoughTools(l client.RoleLint, set string, id toolgroups.GroupID) []string {
+	for _, f := range l.Findings {
+		if f.Kind == "tools" && f.Set == set && f.Group == id {
+			return f.Tools
+		}
+	}
+	return nil
+}
 
 // groupAdvice says what to do with a group. The role has it if it is Held, and should have it if it
 // is Kept. used reports whether the record shows a use of the role; otherwise there is no advice.
-func groupAdvice(g client.LintGroup, used bool) string {
+// A toolset of tools would be enough in place of the group, if there are any.
+func groupAdvice(g client.LintGroup, used bool, tools []string) string {
 	var text string
 	switch {
 	case !used:
@@ -175,9 +200,8 @@ func groupAdvice(g client.LintGroup, used bool) string {
 	if g.Away {
 		text += "; it is not registered"
 	}
-	whole, _ := g.ID.WholeGroup() // toolsets have no built-in tools
-	if n := len(g.Called); g.Kept && n > 0 && n < g.Tools && n <= maxCalledNames && !toolgroups.IsBuiltinID(whole) {
-		text += "; a toolset of " + strings.Join(g.Called, ", ") + " would be enough"
+	if len(tools) > 0 {
+		text += "; a toolset of " + strings.Join(tools, ", ") + " would be enough"
 	}
 	if len(g.Fallbacks) > 0 {
 		text += "; its fallback is dropped: " + joinNames(g.Fallbacks)

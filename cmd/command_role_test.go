@@ -23,17 +23,17 @@ func TestRole_OfConfigurationIsNotDeleted(t *testing.T) {
 	}
 }
 
-// role show lists the tools of a role, each with the group that has it and its effect.
+// role show lists the tools of a role, each with the group that has it, its effect and its flags.
 func TestRoleShow_ListsTools(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, dir, "role", "create", "a", "--use", "workspace")
 	mustRun(t, dir, "role", "create", "b", "--use-none")
 	want := `
-TOOL                GROUP      EFFECT
-get_workspace_info  workspace  readOnly
-list_files          workspace  readOnly
-read_file           workspace  readOnly
-write_file          workspace  idempotent
+TOOL                GROUP      EFFECT      FLAGS
+get_workspace_info  workspace  readOnly    none
+list_files          workspace  readOnly    untrusted, private
+read_file           workspace  readOnly    untrusted, private
+write_file          workspace  idempotent  none
 `
 	if got := mustRun(t, dir, "role", "show", "a"); !strings.HasSuffix(got, "\n"+want) {
 		t.Errorf("got\n%s\nwant at the end\n%s", got, want)
@@ -42,7 +42,9 @@ write_file          workspace  idempotent
     {
       "name": "get_workspace_info",
       "group": "workspace",
-      "effect": "readOnly"
+      "effect": "readOnly",
+      "flags": [],
+      "flagsKnown": true
     },`) {
 		t.Errorf("got %s", got)
 	}

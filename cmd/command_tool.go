@@ -55,10 +55,21 @@ func newToolListCommand(c *common) *cobra.Command {
 }
 
 func toolListFunc(ctx context.Context, out io.Writer, api *client.Client, group string, asJSON bool) error {
-	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "STATES", "DESCRIPTION"}
+	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "FLAGS", "STATES", "DESCRIPTION"}
 	return printList(out, asJSON, api.ListTools(ctx, group), head, func(t client.Tool) []string {
-		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), textutil.TruncateWidth(t.Description, maxCell)}
+		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, flagsText(t.ToolFlags), statesOf(t), textutil.TruncateWidth(t.Description, maxCell)}
 	})
+}
+
+// flagsText lists the flags of a tool.
+func flagsText(f client.ToolFlags) string {
+	switch {
+	case !f.FlagsKnown:
+		return "not set"
+	case len(f.Flags) == 0:
+		return "none"
+	}
+	return joinNames(f.Flags)
 }
 
 // statesOf lists the workflow states in which a tool can be called.
@@ -97,7 +108,7 @@ func toolShowFunc(ctx context.Context, out io.Writer, api *client.Client, name s
 		}
 		shown = fields{
 			{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
-			{"states", statesOf(t)}, {"next state", t.State}, {"auth", authText(t.Auth)}, {"description", t.Description}, {"input", jsonText(schema.Bytes())},
+			{"flags", flagsText(t.ToolFlags)}, {"states", statesOf(t)}, {"next state", t.State}, {"auth", authText(t.Auth)}, {"description", t.Description}, {"input", jsonText(schema.Bytes())},
 		}
 	}
 	if t.QuarantineEntry != nil {

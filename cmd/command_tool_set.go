@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,28 +16,30 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // toolSetFlags are the flags of tool set.
 type toolSetFlags struct {
-	groups, states []string
-	state, effect  string
+	groups, states, flags []string
+	state, effect         string
 }
 
 func newToolSetCommand(c *common) *cobra.Command {
 	var flags toolSetFlags
 	cmd := &cobra.Command{
 		Use:   "set TOOL -f FILE",
-		Short: "Set groups and workflow states of a tool in a configuration file",
-		Long: `Set the groups, the workflow states and the effect class of a tool in a configuration
-file. TOOL is the name of a declared tool, or SERVER/TOOL for a tool of an MCP server or
+		Short: "Set groups, workflow states and flags of a tool in a configuration file",
+		Long: `Set the groups, the workflow states, the effect class and the flags of a tool in a
+configuration file. TOOL is the name of a declared tool, or SERVER/TOOL for a tool of an MCP server or
 module. For such a tool a document is added if there is none.
 
 The file is written only if the whole configuration is valid then. Comments are kept, the
 layout of the changed document is not. "serve" applies the file when it changes.`,
 		Example: `  rolecall tool set fs/read_file --group reading -f org.yaml
   rolecall tool set search --state analysis --applicable-states undefined,research -f org.yaml
-  rolecall tool set search --group none -f org.yaml`,
+  rolecall tool set search --group none -f org.yaml
+  rolecall tool set search --flags untrusted,outside -f org.yaml`,
 		Args: exactArgs(1, "one tool: a name, or SERVER/TOOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			labels, err := flags.labels(cmd)
@@ -50,6 +53,7 @@ layout of the changed document is not. "serve" applies the file when it changes.
 	cmd.Flags().StringVar(&flags.state, "state", "", "workflow `state` after a call; none does not change it")
 	cmd.Flags().StringSliceVar(&flags.states, "applicable-states", nil, "workflow `states` in which it can be called; none for no state, * for all")
 	cmd.Flags().StringVar(&flags.effect, "effect", "", "effect `class`: readOnly, idempotent or mutating")
+	cmd.Flags().StringSliceVar(&flags.flags, "flags", nil, "`flags`: untrusted, private and outside; none for none of them")
 	return cmd
 }
 
@@ -67,10 +71,28 @@ func (f *toolSetFlags) labels(cmd *cobra.Command) (l toolboxfile.Labels, err err
 	if cmd.Flags().Changed("applicable-states") {
 		l.States = listOrNone(f.states)
 	}
+	if cmd.Flags().Changed("flags") {
+		if l.Flags, err = parseFlags(listOrNone(f.flags)); err != nil {
+			return l, err
+		}
+	}
 	if l.Effect = f.effect; l.IsZero() {
-		return l, usageError{errors.New("tool set changes nothing: set --group, --state, --applicable-states or --effect")}
+		return l, usageError{errors.New("tool set changes nothing: set --group, --state, --applicable-states, --effect or --flags")}
 	}
 	return l, nil
+}
+
+// parseFlags returns the flags with some names.
+func parseFlags(names []string) (tool.Flags, error) {
+	var list []tool.Flag
+	for _, name := range names {
+		flag, ok := tool.ParseFlag(name)
+		if !ok {
+			return 0, usageError{fmt.Errorf("--flags: %.80q is unknown; there are %s", name, strings.Join(tool.FlagNames(), ", "))}
+		}
+		list = append(list, flag)
+	}
+	return tool.FlagsOf(list...), nil
 }
 
 // listOrNone returns a list that is not nil; it is empty for the word none alone.

@@ -57,7 +57,7 @@ func (a *api) showTool(r *http.Request) (any, error) {
 func toolOf(h *toolgroups.ToolHandle) wire.Tool {
 	d := h.Definition
 	return wire.Tool{
-		Name: d.Name, Group: h.Group, Owner: h.Owner, Effect: d.Effect.String(), Description: d.Description,
+		Name: d.Name, Group: h.Group, Owner: h.Owner, Effect: d.Effect.String(), ToolFlags: wire.FlagsOf(d.Flags), Description: d.Description,
 		Input: d.Input, State: d.State, States: d.States, Auth: d.Auth,
 	}
 }

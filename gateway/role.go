@@ -130,7 +130,7 @@ func (a *api) showRole(r *http.Request) (any, error) {
 	out := a.roleOf(role)
 	v := a.visibilityOf(identity.ByCaller("", role.ID), role)
 	for _, h := range v.tools() {
-		out.Tools = append(out.Tools, wire.RoleTool{Name: h.Definition.Name, Group: v.groupOf(h), Effect: h.Definition.Effect.String()})
+		out.Tools = append(out.Tools, wire.RoleTool{Name: h.Definition.Name, Group: v.groupOf(h), Effect: h.Definition.Effect.String(), ToolFlags: wire.FlagsOf(h.Definition.Flags)})
 	}
 	return statusAnswer{http.StatusOK, out, wire.RevisionTag(role.Revision)}, nil
 }

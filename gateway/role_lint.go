@@ -30,7 +30,7 @@ func (a *api) lintRole(r *http.Request) (any, error) {
 		Calls: wire.CallCounts{Total: lint.Calls + lint.Denied, Denied: lint.Denied}, OtherCalls: lint.Others, Grants: lint.Grants,
 		Used: lint.IsUsed(), Narrows: lint.Narrows(),
 		ToolGroups: lintSet(lint.Use, lint.IsUsed()), Grant: lintSet(lint.Grant, lint.IsUsed()),
-		Tools: lintTools(lint.Tools), Denied: lintTools(lint.Refused),
+		Findings: lintFindings(lint.Findings), Tools: lintTools(lint.Tools), Denied: lintTools(lint.Refused),
 	}, nil
 }
 
@@ -52,6 +52,39 @@ func lintTools(list []runtime.LintedTool) []wire.LintTool {
 	out := make([]wire.LintTool, len(list))
 	for i, t := range list {
 		out[i] = wire.LintTool{Name: t.Name, Group: t.Group, Gone: t.Gone, Calls: t.Calls, OtherCalls: t.Other}
+	}
+	return out
+}
+
+// listJoins lists the roles that join all flags.
+func (a *api) listJoins(r *http.Request) (any, error) {
+	key := func(j runtime.JoiningRole) string { return j.Role.Name + "\x00" + string(j.Role.ID) }
+	return paginate(r, a.rt.JoiningRoles(), key, func(j runtime.JoiningRole) wire.RoleJoins {
+		return wire.RoleJoins{RoleID: j.Role.ID, Role: j.Role.Name, Findings: lintFindings(j.Joins)}
+	})
+}
+
+func lintFindings(list []runtime.LintFinding) []wire.LintFinding {
+	out := make([]wire.LintFinding, len(list))
+	for i, f := range list {
+		out[i] = wire.LintFinding{Kind: string(f.Kind), Set: string(f.Set), Group: f.Group, Tools: f.Tools}
+		for _, j := range f.Flags {
+			out[i].Joined = append(out[i].Joined, joinedFlag(j))
+		}
+	}
+	return out
+}
+
+// maxJoinedTools is the most tools that a wire.JoinedFlag names.
+const maxJoinedTools = 20
+
+func joinedFlag(j runtime.JoinedFlag) wire.JoinedFlag {
+	out := wire.JoinedFlag{
+		Flag: j.Flag.String(), Tool: j.Tool, FlagsKnown: j.Known,
+		Tools: j.Tools[:min(len(j.Tools), maxJoinedTools)], ToolCount: len(j.Tools), ExactTools: j.Exact, Changes: []wire.LintChange{},
+	}
+	for _, c := range j.Changes {
+		out.Changes = append(out.Changes, wire.LintChange{Set: string(c.Set), Group: c.Group, ReadPart: c.ReadPart})
 	}
 	return out
 }

@@ -26,6 +26,21 @@ func TestLintRole_OverHTTP(t *testing.T) {
 	if _, err = caller.LocalClient().LintRole(t.Context(), "clerk", "", ""); err == nil {
 		t.Error("a caller reads a lint")
 	}
+	joined := map[string]bool{}
+	for joins, err := range operator.LocalClient().ListJoins(t.Context()) { // no tool of the fixture has flags that are set
+		if err != nil || len(joins.Findings) == 0 || len(joins.Findings[0].Joined) != 3 || joins.Findings[0].Joined[0].FlagsKnown {
+			t.Errorf("joins: %+v, %v", joins, err)
+		}
+		joined[joins.Role] = true
+	}
+	if !joined["clerk"] {
+		t.Errorf("the roles that join all flags are %v", joined)
+	}
+	for _, err := range caller.LocalClient().ListJoins(t.Context()) {
+		if err == nil {
+			t.Error("a caller lists the joins")
+		}
+	}
 	for _, tt := range []struct {
 		ref, from, to string
 		code          errcode.Code

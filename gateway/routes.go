@@ -193,6 +193,9 @@ func (a *api) roleRoutes() []route {
 			method: "GET", path: "/api/v1/roles", id: "listRoles", summary: "List the active roles, sorted by name",
 			params: paged(), scopes: operators, answer: wire.Page[wire.Role]{}, serve: jsonEndpoint(a.listRoles),
 		}, {
+			method: "GET", path: "/api/v1/role-joins", id: "listJoins", summary: "List the roles whose tools have all flags together, sorted by name",
+			params: paged(), scopes: operators, answer: wire.Page[wire.RoleJoins]{}, serve: jsonEndpoint(a.listJoins),
+		}, {
 			method: "POST", path: "/api/v1/roles", id: "createRole", summary: "Create a role",
 			params: []parameter{dryRunQuery}, scopes: operators, body: wire.RoleRequest{}, answer: wire.Role{}, status: http.StatusCreated,
 			errors: invalid, serve: jsonEndpoint(a.createRole),

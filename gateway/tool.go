@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
@@ -59,7 +60,7 @@ func (a *api) withQuarantine(r *http.Request, t wire.Tool, found bool) (wire.Too
 	}
 	q := quarantinedTool(list[0])
 	if !found {
-		t.Name, t.Owner = q.Name, q.Owner
+		t.Name, t.Owner, t.ToolFlags = q.Name, q.Owner, wire.FlagsOf(tool.Flags(0))
 	}
 	t.QuarantineEntry = &q.QuarantineEntry
 	return t, true, nil

@@ -6,9 +6,10 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Label is what the operator says about a tool of a module. A nil field says nothing.
+// Label is what the operator says about a tool of a module. A nil field, and zero Flags, say nothing.
 type Label struct {
 	Effect *tool.Effect
+	Flags  tool.Flags
 	State  *string  // workflow state after a call; "" does not change it
 	States []string // workflow states in which the tool can be called; empty means none
 }
@@ -20,8 +21,8 @@ type Labels struct {
 }
 
 // Apply returns the definition of a tool with its labels. api is the tool's name at its
-// server. A label of the tool replaces what the module says; All replaces the effect, and
-// the state and states where the module says nothing.
+// server. A label of the tool replaces what the module says; All replaces the effect and the
+// flags, and the state and states where the module says nothing.
 func (l Labels) Apply(api string, d tool.Definition) tool.Definition {
 	own, ok := l.Tools[api]
 	if !ok {
@@ -32,6 +33,11 @@ func (l Labels) Apply(api string, d tool.Definition) tool.Definition {
 		d.Effect = *own.Effect
 	case l.All.Effect != nil:
 		d.Effect = *l.All.Effect
+	}
+	for _, flags := range []tool.Flags{l.All.Flags, own.Flags} {
+		if flags.Known() {
+			d.Flags = flags
+		}
 	}
 	switch {
 	case own.State != nil:

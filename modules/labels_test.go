@@ -10,14 +10,14 @@ import (
 )
 
 // A label of a tool replaces what the module says; a label of all tools fills in what it
-// does not say, except the effect, which it replaces.
+// does not say, except the effect and the flags, which it replaces.
 func TestLabels_Apply(t *testing.T) {
 	effect := func(e tool.Effect) *tool.Effect { return &e }
 	state := func(s string) *string { return &s }
 	labels := modules.Labels{
-		All: modules.Label{Effect: effect(tool.Idempotent), State: state("all"), States: []string{"x"}},
+		All: modules.Label{Effect: effect(tool.Idempotent), State: state("all"), States: []string{"x"}, Flags: tool.FlagsOf(tool.Private)},
 		Tools: map[string]modules.Label{
-			"api":  {Effect: effect(tool.Mutating), State: state(""), States: []string{}},
+			"api":  {Effect: effect(tool.Mutating), State: state(""), States: []string{}, Flags: tool.FlagsOf()},
 			"name": {State: state("named")},
 		},
 	}
@@ -28,10 +28,10 @@ func TestLabels_Apply(t *testing.T) {
 		want   tool.Definition
 	}{
 		{modules.Labels{}, "api", tool.Definition{Name: "a", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}, tool.Definition{Name: "a", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}},
-		{labels, "other", tool.Definition{Name: "a", Effect: tool.ReadOnly}, tool.Definition{Name: "a", Effect: tool.Idempotent, State: "all", States: []string{"x"}}},
-		{labels, "other", tool.Definition{Name: "a", State: "s", States: []string{}}, tool.Definition{Name: "a", Effect: tool.Idempotent, State: "s", States: []string{}}},
-		{labels, "api", tool.Definition{Name: "name", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}, tool.Definition{Name: "name", Effect: tool.Mutating, States: []string{}}},
-		{labels, "", tool.Definition{Name: "name", State: "s"}, tool.Definition{Name: "name", Effect: tool.Idempotent, State: "named", States: []string{"x"}}},
+		{labels, "other", tool.Definition{Name: "a", Effect: tool.ReadOnly, Flags: tool.FlagsOf(tool.Outside)}, tool.Definition{Name: "a", Effect: tool.Idempotent, Flags: tool.FlagsOf(tool.Private), State: "all", States: []string{"x"}}},
+		{labels, "other", tool.Definition{Name: "a", State: "s", States: []string{}}, tool.Definition{Name: "a", Effect: tool.Idempotent, Flags: tool.FlagsOf(tool.Private), State: "s", States: []string{}}},
+		{labels, "api", tool.Definition{Name: "name", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}, tool.Definition{Name: "name", Effect: tool.Mutating, Flags: tool.FlagsOf(), States: []string{}}},
+		{labels, "", tool.Definition{Name: "name", State: "s"}, tool.Definition{Name: "name", Effect: tool.Idempotent, Flags: tool.FlagsOf(tool.Private), State: "named", States: []string{"x"}}},
 	} {
 		if diff := cmp.Diff(c.want, c.labels.Apply(c.api, c.in)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.api, c.in.Name, diff)

@@ -37,6 +37,8 @@ type RoleLint struct {
 	Use, Grant SetLint
 	Tools      []LintedTool // that were called, by name
 	Refused    []LintedTool // whose calls were denied, by name; at most 100
+
+	Findings []LintFinding // of the record, if it shows a use, then what the role joins
 }
 
 // IsUsed reports whether the record shows a use. Without one there is nothing to recommend.
@@ -280,6 +282,7 @@ func (l *linter) finish() {
 	}
 	l.out.Tools, l.out.Refused = sortedTools(snapshot, l.tools), sortedTools(snapshot, l.refused)
 	role := &l.out.Role
+	defer l.out.addFindings(snapshot)
 	l.out.Use = lintSet(snapshot, role.Bound(role.Use), l.use, func(name string) int { return l.callsOf(name).ofUse })
 	l.out.Grant = lintSet(snapshot, role.Bound(role.Grant), l.grant, func(name string) int { return l.callsOf(name).ofGrants })
 }

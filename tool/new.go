@@ -19,6 +19,7 @@ import (
 // is available in every workflow state.
 type Options struct {
 	Effect  Effect
+	Flags   Flags   // the zero Flags are unknown and count as all
 	Listing Listing // further fields of the tool in the listing of the MCP server
 
 	State  string          // the workflow state after a success; "" keeps the state
@@ -79,6 +80,7 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 		Input:       slices.Clone(input),
 		Shown:       slices.Clone(opts.Shown),
 		Effect:      opts.Effect,
+		Flags:       opts.Flags,
 		Listing:     opts.Listing.clone(),
 		State:       opts.State,
 		States:      slices.Clone(opts.States),

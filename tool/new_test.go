@@ -65,8 +65,8 @@ func TestNew_Definition(t *testing.T) {
 	nothing := func(context.Context, struct{}) (string, error) { return "", nil }
 	t.Run("copies options", func(t *testing.T) {
 		listing := tool.Listing{Title: "N", Output: json.RawMessage(`{"type":"object"}`), Icons: json.RawMessage(`[]`), Meta: json.RawMessage(`{"a":1}`)}
-		tl := mustNew(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, State: "done", States: states, Input: input, Listing: listing}))
-		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(string(input)), Effect: tool.Idempotent, State: "done", States: []string{"draft"}}
+		tl := mustNew(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, Flags: tool.FlagsOf(tool.Private), State: "done", States: states, Input: input, Listing: listing}))
+		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(string(input)), Effect: tool.Idempotent, Flags: tool.FlagsOf(tool.Private), State: "done", States: []string{"draft"}}
 		want.Listing = tool.Listing{Title: "N", Output: json.RawMessage(`{"type":"object"}`), Icons: json.RawMessage(`[]`), Meta: json.RawMessage(`{"a":1}`)}
 		states[0], input[0], listing.Output[0], listing.Icons[0], listing.Meta[0] = "changed", 'x', 'x', 'x', 'x'
 		if diff := cmp.Diff(tl.Definition(), want); diff != "" {

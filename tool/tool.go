@@ -28,6 +28,12 @@
 //   - ReadOnly: the call changes nothing. It is repeated, and may run concurrently with other
 //     calls.
 //
+// # Flags
+//
+// The flags of a tool say whether its results may contain untrusted text or private data, and
+// whether a call may send data out. Flags that are not set count as all three. They are no
+// permission: "rolecall role lint" reads them.
+//
 // # Options
 //
 // Options.State is the workflow state that a successful call moves the agent to, and
@@ -108,6 +114,7 @@ type Definition struct {
 	Input       json.RawMessage `json:"inputSchema"` // a JSON schema of type object
 	Shown       json.RawMessage `json:"-"`           // the schema that models read; nil: Input. It may leave out what Input accepts
 	Effect      Effect          `json:"effect"`
+	Flags       Flags           `json:"-"`                          // what the tool brings together with others; the zero Flags are unknown and count as all
 	State       string          `json:"state,omitempty"`            // the workflow state after a success; "" keeps the state
 	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
 	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none

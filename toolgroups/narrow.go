@@ -269,3 +269,27 @@ func (x *narrowing) cover(c candidate) cover {
 	}
 	return v
 }
+
+// VisibleWhenOpen returns the tools that a View of b lists in some workflow state while all groups
+// with hours are open, each once. A tool whose bounds surely let no arguments through is not
+// among them.
+func (s *Snapshot) VisibleWhenOpen(b BoundSet) []*ToolHandle {
+	groups := s.orderedGroups()
+	if !b.Set.all {
+		groups = nil
+		for _, id := range b.Set.ids {
+			if g, ok := s.group(id); ok && g.Owner == b.Owners[id] {
+				groups = append(groups, g)
+			}
+		}
+	}
+	var list []*ToolHandle
+	seen := newBits(s.width)
+	for _, g := range groups {
+		list = appendNew(list, seen, s.membersWhenOpen(g))
+	}
+	list = slices.DeleteFunc(list, func(h *ToolHandle) bool {
+		return !b.admits(h) || h.Definition.States != nil && len(h.Definition.States) == 0
+	})
+	return newView().bound(withoutAPIs(list), []BoundSet{b})
+}

@@ -1,7 +1,7 @@
 // An agent script that does what the prompts of organization.yaml ask of a language model.
 //
-//   root ──┬── analyst    workspace   reads the orders and counts
-//          └── reporter   console     prints the counts; it cannot write files
+//   root ──┬── analyst    workspace:read  reads the orders and counts
+//          └── reporter   console         prints the counts; it cannot write files
 //
 // The roles are declared in organization.yaml; root only finds them and spawns agents.
 

@@ -15,7 +15,7 @@ const REPORT = "incident-report.md";
 const ROLES = {
   analyst: {
     name: "analyst",
-    toolGroups: ["workspace", "command"],
+    toolGroups: ["workspace:read", "command"],
     rolePrompt: "You read access logs. Count, never estimate. Say how many lines you could not read.",
   },
   clerk: {

@@ -27,7 +27,7 @@ func newGreeter(c modules.Config) (modules.Module, error) {
 	var err error
 	g.greet, err = tool.New("greet", "Greet a person by name.", func(_ context.Context, person guest) (string, error) {
 		return g.Greeting + ", " + person.Name, nil
-	}, &tool.Options{Effect: tool.ReadOnly})
+	}, &tool.Options{Effect: tool.ReadOnly, Flags: tool.FlagsOf()})
 	return g, err
 }
 

@@ -13,7 +13,7 @@ const NOTES = "RELEASE_NOTES.md";
 const EDITOR = {
   name: "editor",
   toolGroups: ["org_management"],
-  grant: ["org_management", "workspace", "command"],
+  grant: ["org_management", "workspace:read", "command"],
   rolePrompt: "You make release notes. Let readers read, and put together what they found.",
 };
 
@@ -21,7 +21,7 @@ const EDITOR = {
 // spawn agents.
 const READER = {
   name: "reader",
-  toolGroups: ["org_management", "workspace", "command"],
+  toolGroups: ["org_management", "workspace:read", "command"],
   grant: [],
   rolePrompt: "You read commits by the rules of conventional commits and leave the wording as it is.",
 };

@@ -63,6 +63,11 @@ func (c *Client) LintRole(ctx context.Context, ref, from, to string) (RoleLint, 
 	return doJSON[RoleLint](ctx, c, request{method: http.MethodGet, path: apiPath("roles", ref, "lint"), query: spanParams(from, to)})
 }
 
+// ListJoins lists the roles whose tools have all flags together, sorted by name.
+func (c *Client) ListJoins(ctx context.Context) iter.Seq2[RoleJoins, error] {
+	return listAll[RoleJoins](ctx, c, apiPath("role-joins"), nil)
+}
+
 // spanParams returns the query parameters of a span of time.
 func spanParams(from, to string) url.Values {
 	params := url.Values{}

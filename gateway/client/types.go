@@ -25,6 +25,10 @@ type (
 	BoundingRole    = wire.BoundingRole    // the role that bounds the tasks of callers in another
 	RoleChange      = wire.RoleChange      // a changed role and the effect on its agents
 	RoleLint        = wire.RoleLint        // what a role holds, what was used, and what would be enough
+	RoleJoins       = wire.RoleJoins       // how a role joins all flags
+	LintFinding     = wire.LintFinding     // one thing that a lint says about a role
+	JoinedFlag      = wire.JoinedFlag      // a flag of joined tools, and how it goes away
+	LintChange      = wire.LintChange      // the removal of a group, or its read part in place of it
 	LintSet         = wire.LintSet         // what a role uses, or what it may grant
 	LintGroup       = wire.LintGroup       // a group that a role holds, or that would be enough
 	LintTool        = wire.LintTool        // a tool that was called
@@ -32,6 +36,7 @@ type (
 	AgentDetail     = wire.AgentDetail     // an agent with its task brief and tools
 	SentMessage     = wire.SentMessage     // the record of a sent message
 	Tool            = wire.Tool            // a tool, registered or in quarantine
+	ToolFlags       = wire.ToolFlags       // the flags of a tool
 	CallResult      = wire.CallResult      // the outcome of a call
 	QuarantinedTool = wire.QuarantinedTool // a definition that waits for acceptance
 	Verdict         = wire.Verdict         // the gate's decision with its reason

@@ -41,6 +41,7 @@ type RoleTool struct {
 	Name   string             `json:"name"`
 	Group  toolgroups.GroupID `json:"group"` // through which the role has it
 	Effect string             `json:"effect"`
+	ToolFlags
 }
 
 // RoleRequest describes a new role or changes to a role. Absent fields get the

@@ -28,10 +28,48 @@ type RoleLint struct {
 	Used    bool `json:"used"`    // the record shows a use; if it does not, nothing is recommended
 	Narrows bool `json:"narrows"` // fewer groups would have been enough
 
-	ToolGroups LintSet    `json:"toolGroups"`
-	Grant      LintSet    `json:"grant"`
-	Tools      []LintTool `json:"tools"`  // that were called, sorted by name
-	Denied     []LintTool `json:"denied"` // whose calls were denied, sorted by name; at most 100
+	ToolGroups LintSet       `json:"toolGroups"`
+	Grant      LintSet       `json:"grant"`
+	Findings   []LintFinding `json:"findings"` // of the record, if it shows a use, then the joins
+
+	Tools  []LintTool `json:"tools"`  // that were called, sorted by name
+	Denied []LintTool `json:"denied"` // whose calls were denied, sorted by name; at most 100
+}
+
+// RoleJoins are the findings of the kind join about a role.
+type RoleJoins struct {
+	RoleID   identity.RoleID `json:"roleId"`
+	Role     string          `json:"role"` // its name
+	Findings []LintFinding   `json:"findings"`
+}
+
+// LintFinding is one thing that a lint says about a role.
+type LintFinding struct {
+	// Kind is unused: the group is not needed; read: its read part is enough; part: it is enough in place of a group
+	// above it; tools: a toolset of Tools is enough in place of it; or join: tools with all flags come together.
+	Kind   string             `json:"kind"`
+	Set    string             `json:"set"`              // toolGroups, grant, or reach: both together
+	Group  toolgroups.GroupID `json:"group,omitempty"`  // absent for join
+	Tools  []string           `json:"tools,omitempty"`  // for tools
+	Joined []JoinedFlag       `json:"joined,omitempty"` // for join: one for each flag
+}
+
+// JoinedFlag is a flag that a set has, and two ways to take it away: leave out the tools, or change the groups.
+type JoinedFlag struct {
+	Flag       string       `json:"flag"`
+	Tool       string       `json:"tool"`       // a tool with the flag
+	FlagsKnown bool         `json:"flagsKnown"` // false: the flag counts only because no tool with it has flags that are set
+	Tools      []string     `json:"tools"`      // with the flag; at most 20
+	ToolCount  int          `json:"toolCount"`  // of all tools with the flag
+	ExactTools bool         `json:"exactTools"` // none of them is built in: a toolset, or SERVER/API, can have the others without them
+	Changes    []LintChange `json:"changes"`    // of all groups with the flag
+}
+
+// LintChange is the removal of a group from a set, or its read part in place of it.
+type LintChange struct {
+	Set      string             `json:"set"` // toolGroups or grant
+	Group    toolgroups.GroupID `json:"group"`
+	ReadPart bool               `json:"readPart"` // the read part takes its place
 }
 
 // LintSet is what a role uses, or what it may grant.

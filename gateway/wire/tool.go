@@ -12,15 +12,16 @@ import (
 
 // Tool is a registered tool, or one in quarantine.
 type Tool struct {
-	Name        string                `json:"name"`
-	Group       toolgroups.GroupID    `json:"group"` // the group that owns it
-	Owner       toolgroups.GroupOwner `json:"owner"`
-	Effect      string                `json:"effect"`
-	Description string                `json:"description"`
-	Input       json.RawMessage       `json:"inputSchema,omitzero"`       // absent if the tool is only in quarantine
-	State       string                `json:"state,omitempty"`            // workflow state after a successful call
-	States      []string              `json:"availableInStates,omitzero"` // absent: available in every state
-	Auth        *tool.Auth            `json:"auth,omitempty"`             // the auth services whose tokens a call needs; absent: none
+	Name   string                `json:"name"`
+	Group  toolgroups.GroupID    `json:"group"` // the group that owns it
+	Owner  toolgroups.GroupOwner `json:"owner"`
+	Effect string                `json:"effect"`
+	ToolFlags
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"inputSchema,omitzero"`       // absent if the tool is only in quarantine
+	State       string          `json:"state,omitempty"`            // workflow state after a successful call
+	States      []string        `json:"availableInStates,omitzero"` // absent: available in every state
+	Auth        *tool.Auth      `json:"auth,omitempty"`             // the auth services whose tokens a call needs; absent: none
 
 	*QuarantineEntry // a pending definition under this name, or nil; only shown to the operator
 }

@@ -145,7 +145,7 @@ func TestAnnounced_Quarantine(t *testing.T) {
 	f.wantCall("forecaster", forecastOK+"forecaster")
 	f.wantCall("all", forecastOK+"all")
 	f.wantCall("clerk", "tool_not_available: ")
-	if h, _ := f.groups.CurrentSnapshot().LookupTool("forecast"); h.Tool.Definition().Effect != tool.Mutating {
+	if h, _ := f.groups.CurrentSnapshot().LookupTool("forecast"); h.Tool.Definition().Effect != tool.Mutating || h.Definition.Flags.Known() {
 		t.Errorf("the hint of the service is believed: %v", h.Tool.Definition().Effect)
 	}
 	if got := f.callAs("ann", "forecaster", "forecast", `{"town":"Oslo"}`); !strings.HasPrefix(got, "invalid_arguments: ") {

@@ -19,7 +19,7 @@ import (
 // labelOf returns the labels of a document as a module has them. Loading has checked the
 // effect class.
 func labelOf(l toolboxfile.Labels) modules.Label {
-	label := modules.Label{State: l.State, States: l.States}
+	label := modules.Label{State: l.State, States: l.States, Flags: l.Flags}
 	if l.Effect != "" {
 		label.Effect = new(tool.Effect)
 		_ = label.Effect.UnmarshalText([]byte(l.Effect)) // an unknown class stays Mutating
@@ -53,7 +53,7 @@ func namedTools(cfg *config.Config, server string) (list []mcpclient.NamedTool) 
 		if t.MCP == nil || t.MCP.Server != server {
 			continue
 		}
-		label := labelOf(toolboxfile.Labels{States: t.States, Effect: t.Effect})
+		label := labelOf(toolboxfile.Labels{States: t.States, Effect: t.Effect, Flags: t.Flags})
 		if t.State != "" {
 			label.State = &t.State
 		}

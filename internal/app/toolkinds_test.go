@@ -330,22 +330,22 @@ func TestTrustGraphTools_SendItsShapes(t *testing.T) {
 	}
 }
 
-// Groups, states and effects of a server hold for its tools that have none of their own.
+// Groups, states, effects and flags of a server hold for its tools that have none of their own.
 func TestLabels_OfServersAndModules(t *testing.T) {
 	f := newConnectedFixture(t)
 	m := newMCPFixture(t, "read", "write", "hidden")
 	docs := []string{
 		"{kind: role, name: reader, toolGroups: [files, kit, stats-tools]}",
-		m.document(", group: [files], state: open, available_in_states: [undefined], effect: idempotent, pin: false"),
-		"{kind: tool, of: analysis-server/write, group: [kit], state: '', applicable-states: [open], effect: mutating}",
+		m.document(", group: [files], state: open, available_in_states: [undefined], effect: idempotent, flags: [private], pin: false"),
+		"{kind: tool, of: analysis-server/write, group: [kit], state: '', applicable-states: [open], effect: mutating, flags: []}",
 		"{kind: tool, of: analysis-server/hidden, group: []}",
 		"{kind: tool, of: analysis-server/later, group: [kit]}",
-		"{kind: tool, name: alias, type: mcp-tool, description: d, mcp_tool_id: analysis-server/read, available_in_states: [open]}",
+		"{kind: tool, name: alias, type: mcp-tool, description: d, mcp_tool_id: analysis-server/read, available_in_states: [open], flags: [outside]}",
 		"{kind: tool, name: other, type: mcp-tool, description: d, mcp_tool_id: analysis-server/read, group: [kit2]}",
 		"{kind: module, name: textstats, type: textstats, group: [stats-tools], available_in_states: [open]}",
-		"{kind: source, name: mem, type: sqlite, database: ':memory:', group: [of-mem], state: seen, effect: mutating}",
+		"{kind: source, name: mem, type: sqlite, database: ':memory:', group: [of-mem], state: seen, effect: mutating, flags: [untrusted, private]}",
 		"{kind: tool, name: plain, type: sqlite-sql, source: mem, description: d, statement: SELECT 1}",
-		"{kind: tool, name: hinted, type: sqlite-sql, source: mem, description: d, statement: SELECT 1, annotations: {readOnlyHint: true}, state: own}",
+		"{kind: tool, name: hinted, type: sqlite-sql, source: mem, description: d, statement: SELECT 1, annotations: {readOnlyHint: true, openWorldHint: false}, state: own, flags: []}",
 		"{kind: tool, name: lonely, type: sqlite-sql, source: mem, description: d, statement: SELECT 1, group: [], state: '', effect: idempotent, available_in_states: []}",
 		"{kind: toolset, name: listed, tools: [analysis-server/hidden, textstats/count_words, alias]}",
 	}
@@ -361,13 +361,13 @@ func TestLabels_OfServersAndModules(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"analysis-server__read": "idempotent [undefined] open", "analysis-server__write": "mutating [open] ", "alias": "idempotent [open] open", "count_words": "readOnly [open] ",
-		"plain": "mutating [] seen", "hinted": "readOnly [] own", "lonely": "idempotent [] ",
+		"analysis-server__read": "idempotent [undefined] open [private]", "analysis-server__write": "mutating [open]  []", "alias": "idempotent [open] open [outside]", "other": "idempotent [undefined] open [private]",
+		"count_words": "readOnly [open]  []", "plain": "mutating [] seen [untrusted private]", "hinted": "readOnly [] own []", "lonely": "idempotent []  [untrusted private]",
 	} {
 		h, ok := f.groups.CurrentSnapshot().LookupTool(name)
 		if got := ""; !ok {
 			t.Errorf("no tool %s", name)
-		} else if got = fmt.Sprint(h.Definition.Effect, " ", h.Definition.States, " ", h.Definition.State); got != want {
+		} else if got = fmt.Sprint(h.Definition.Effect, " ", h.Definition.States, " ", h.Definition.State, " ", h.Definition.Flags.Names()); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

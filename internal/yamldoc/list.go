@@ -84,7 +84,7 @@ func NameSet(to *[]string, what string, check func(name string) (message, hint s
 
 // writeListHint returns how to write one text as a list; "" for anything else.
 func writeListHint(v Value) string {
-	if v.IsNull() {
+	if v.IsNull() || !v.IsScalar() {
 		return ""
 	}
 	return "write [" + ClipText(v.Node.Value) + "]"

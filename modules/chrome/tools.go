@@ -24,16 +24,16 @@ type handlers struct {
 
 func (h *handlers) tools() ([]tool.Tool, error) {
 	var s toolSet
-	s.add(tool.New("chrome_launch", launchText, handler(h, "chrome_launch", h.launch), options(tool.Idempotent, launchInput)))
-	s.add(tool.New("chrome_new_tab", newTabText, handler(h, "chrome_new_tab", h.newTab), options(tool.Mutating, newTabInput)))
-	s.add(tool.New("chrome_navigate", navigateText, handler(h, "chrome_navigate", h.navigate), options(tool.Mutating, navigateInput)))
-	s.add(tool.New("chrome_click", clickText, handler(h, "chrome_click", h.click), options(tool.Mutating, clickInput)))
-	s.add(tool.New("chrome_type", typeText, handler(h, "chrome_type", h.typeInto), options(tool.Mutating, typeInput)))
-	s.add(tool.New("chrome_evaluate", evaluateText, handler(h, "chrome_evaluate", h.evaluate), options(tool.Mutating, evaluateInput)))
-	s.add(tool.New("chrome_content", contentText, handler(h, "chrome_content", h.content), options(tool.ReadOnly, contentInput)))
-	s.add(tool.New("chrome_screenshot", screenshotText, handler(h, "chrome_screenshot", h.screenshot), options(tool.Idempotent, screenshotInput)))
-	s.add(tool.New("chrome_list_tabs", listTabsText, h.listTabs, options(tool.ReadOnly, listTabsInput)))
-	s.add(tool.New("chrome_close_tab", closeTabText, handler(h, "chrome_close_tab", h.closeTab), options(tool.Idempotent, closeTabInput)))
+	s.add(tool.New("chrome_launch", launchText, handler(h, "chrome_launch", h.launch), options(tool.Idempotent, tool.FlagsOf(), launchInput)))
+	s.add(tool.New("chrome_new_tab", newTabText, handler(h, "chrome_new_tab", h.newTab), options(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Outside), newTabInput)))
+	s.add(tool.New("chrome_navigate", navigateText, handler(h, "chrome_navigate", h.navigate), options(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Outside), navigateInput)))
+	s.add(tool.New("chrome_click", clickText, handler(h, "chrome_click", h.click), options(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Outside), clickInput)))
+	s.add(tool.New("chrome_type", typeText, handler(h, "chrome_type", h.typeInto), options(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Outside), typeInput)))
+	s.add(tool.New("chrome_evaluate", evaluateText, handler(h, "chrome_evaluate", h.evaluate), options(tool.Mutating, tool.FlagsOf(tool.Untrusted, tool.Outside), evaluateInput)))
+	s.add(tool.New("chrome_content", contentText, handler(h, "chrome_content", h.content), options(tool.ReadOnly, tool.FlagsOf(tool.Untrusted), contentInput)))
+	s.add(tool.New("chrome_screenshot", screenshotText, handler(h, "chrome_screenshot", h.screenshot), options(tool.Idempotent, tool.FlagsOf(tool.Untrusted), screenshotInput)))
+	s.add(tool.New("chrome_list_tabs", listTabsText, h.listTabs, options(tool.ReadOnly, tool.FlagsOf(tool.Untrusted), listTabsInput)))
+	s.add(tool.New("chrome_close_tab", closeTabText, handler(h, "chrome_close_tab", h.closeTab), options(tool.Idempotent, tool.FlagsOf(), closeTabInput)))
 	return s.tools, s.err
 }
 
@@ -47,8 +47,8 @@ func (s *toolSet) add(t tool.Tool, err error) {
 	s.tools, s.err = append(s.tools, t), errors.Join(s.err, err)
 }
 
-func options(effect tool.Effect, input string) *tool.Options {
-	return &tool.Options{Effect: effect, Input: json.RawMessage(input)}
+func options(effect tool.Effect, flags tool.Flags, input string) *tool.Options {
+	return &tool.Options{Effect: effect, Flags: flags, Input: json.RawMessage(input)}
 }
 
 // handler returns a tool function that calls fn with the browser of the caller.

@@ -130,7 +130,7 @@ func TestModule_LongPageIsReadInParts(t *testing.T) {
 }
 
 // Property: hints of a server count only if it is trusted; a tool without hints is
-// Mutating.
+// Mutating. No hint says which flags a tool has.
 func TestModule_TrustsHintsOnlyIfConfigured(t *testing.T) {
 	for trusted, want := range map[bool][]tool.Effect{
 		false: {tool.Mutating, tool.Mutating, tool.Mutating, tool.Mutating},
@@ -143,6 +143,9 @@ func TestModule_TrustsHintsOnlyIfConfigured(t *testing.T) {
 		for i, name := range []string{"fs__echo", "fs__again", "fs__parts", "fs__read_resource"} {
 			if got := fx.handle(name).Definition.Effect; got != want[i] {
 				t.Errorf("trusted %v: %s is %v, want %v", trusted, name, got, want[i])
+			}
+			if fx.handle(name).Definition.Flags.Known() {
+				t.Errorf("trusted %v: the server says the flags of %s", trusted, name)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (m *Module) ToolGroups() []toolgroups.Group {
 }
 
 func (m *Module) makeTools() error {
-	readOnly := &tool.Options{Effect: tool.ReadOnly}
+	readOnly := &tool.Options{Effect: tool.ReadOnly, Flags: tool.FlagsOf()}
 	count, err := tool.New("count_words", "Count the words, lines and characters of a text.", m.countWords, readOnly)
 	longest, longestErr := tool.New("longest_lines", "Find the longest lines of a text, the longest first.", m.longestLines, readOnly)
 	m.tools = []tool.Tool{count, longest}

@@ -89,7 +89,7 @@ func (m *Module) declare(c toolboxfile.DeclaredTool) (*declaredTool, error) {
 	t := &declaredTool{module: m, config: c}
 	t.definition = tool.Definition{
 		Name: c.Name, Description: c.Description, Input: c.Parameters.Schema(),
-		Effect: m.effect(c, k), State: c.State, States: c.States, Auth: m.auth(c), Declared: c.Parameters,
+		Effect: m.effect(c, k), Flags: c.Flags, State: c.State, States: c.States, Auth: m.auth(c), Declared: c.Parameters,
 	}
 	var err error
 	t.action, err = k.action(t)

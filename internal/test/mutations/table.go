@@ -100,6 +100,35 @@ var mutations = []mutation{
 		"./property_test TestClosure",
 	},
 	{
+		"flags that are not set count as none", "tool/flags.go",
+		`return !f.Known() || f&Flags(flag) != 0`, `return f.Known() && f&Flags(flag) != 0`,
+		"./tool TestFlags_NotSetCountAsAll",
+	},
+	{
+		"a lint overlooks tools of groups that are closed now", "toolgroups/narrow.go",
+		`		list = appendNew(list, seen, s.membersWhenOpen(g))
+	}
+	list = slices`, `		list = appendNew(list, seen, s.members(g))
+	}
+	list = slices`,
+		"./runtime TestFindJoins_AgreesWithVisibleTools",
+	},
+	{
+		"a lint judges what a role may grant without what it uses", "runtime/role_lint_finding.go",
+		`flaggedTools{slices.Concat(use.tools, grant.tools)`, `flaggedTools{slices.Concat(grant.tools)`,
+		"./runtime TestFindJoins_AgreesWithVisibleTools",
+	},
+	{
+		"a lint recommends a read part that has the flag, too", "runtime/role_lint_finding.go",
+		`g.reads != 0 && g.reads&flag == 0}`, `g.reads != 0}`,
+		"./runtime TestFindJoins_AgreesWithVisibleTools",
+	},
+	{
+		"a server's label does not replace the flags of a module", "modules/labels.go",
+		`		if flags.Known() {`, `		if flags.Known() && !d.Flags.Known() {`,
+		"./modules TestLabels_Apply",
+	},
+	{
 		"a lint drops the read part of a group that is away", "toolgroups/narrow.go",
 		`[]GroupID{id, id.ReadPart()} { // the read part alone may be needed`, `[]GroupID{id} {`,
 		"./toolgroups TestNarrowSet_Cases",

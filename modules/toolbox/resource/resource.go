@@ -69,7 +69,7 @@ const (
 
 // newTool returns the tool that reads a resource or the files of a template.
 func newTool(r toolboxfile.Resource) (tool.Tool, error) {
-	o := &tool.Options{Effect: tool.ReadOnly, Listing: tool.Listing{Title: r.Title}}
+	o := &tool.Options{Effect: tool.ReadOnly, Flags: tool.FlagsOf(tool.Untrusted, tool.Private), Listing: tool.Listing{Title: r.Title}}
 	if r.URITemplate != "" {
 		o.Input, o.Catalog = json.RawMessage(pathInput), templateCatalog{of: r}
 		read := func(_ context.Context, in pathArgs) (tool.Result, error) { return readBelow(r, in.Path) }

@@ -107,6 +107,9 @@ func setLabels(root *yaml.Node, l Labels) {
 	if l.Effect != "" {
 		setField(root, textNode(l.Effect), "effect")
 	}
+	if l.Flags.Known() {
+		setField(root, listNode(l.Flags.Names()), "flags")
+	}
 }
 
 // setField sets the field of a mapping that has one of the names. It removes the others, and

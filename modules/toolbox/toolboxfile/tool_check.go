@@ -171,7 +171,7 @@ func (c *crossChecker) label(t *DeclaredTool) {
 	default:
 		l = l.or(c.sources[t.Source].Labels)
 	}
-	t.Groups, t.States, t.Effect, t.State = l.Groups, l.States, l.Effect, ""
+	t.Groups, t.States, t.Effect, t.State, t.Flags = l.Groups, l.States, l.Effect, "", l.Flags
 	if l.State != nil {
 		t.State = *l.State
 	}

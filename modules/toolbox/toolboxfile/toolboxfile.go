@@ -26,6 +26,7 @@ import (
 	"github.com/rolecall/rolecall/internal/hours"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // Declarations are the documents of Toolbox, in the order of files and documents.
@@ -149,7 +150,8 @@ type DeclaredTool struct {
 	ScopesRequired []string // the caller's token needs all of them
 
 	Annotations Annotations
-	Effect      string // readOnly, idempotent or mutating; "" means it follows from annotations and type
+	Effect      string     // readOnly, idempotent or mutating; "" means it follows from annotations and type
+	Flags       tool.Flags `json:",omitzero"` // the zero Flags are not set and count as all
 
 	Groups []string // tool groups it is in, in addition to toolsets; nil means the group default, empty means none
 	State  string   // workflow state after a call; "" does not change it

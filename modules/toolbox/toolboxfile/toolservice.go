@@ -136,7 +136,7 @@ func checkParam(v yamldoc.Value, p ServiceParam, before []ServiceParam) {
 // of the service.
 var serviceToolFields = []string{
 	"kind", "name", "type", "description", "service", "arguments", "ui", "of",
-	"group", "state", "available_in_states", "applicable-states", "effect",
+	"group", "state", "available_in_states", "applicable-states", "effect", "flags",
 }
 
 // pendingServiceTool is a tool of type tool-service that waits for its service.
