@@ -1400,9 +1400,23 @@ var mutations = []mutation{
 
 	// Approvals.
 	{
-		"unless leaves out calls without the value", "toolgroups/bounds/evaluate.go",
-		`if w.rule.allowMissing && w.budget >= 0 {`, `if w.budget >= 0 {`,
+		"unless leaves out calls without the value", "toolgroups/bounds/tree.go",
+		`if !p.allowMissing && n.required < 0 {`, `if false {`,
 		"./toolgroups/approval TestRules_ForArguments",
+	},
+	{
+		"a path with the same beginning as another one is not checked", "toolgroups/bounds/tree.go",
+		`			return i
+		}
+		last = i`, `			return i
+		}
+		last = -1`,
+		"./toolgroups/bounds TestRead_AsReference",
+	},
+	{
+		"a tool may read an argument that differs in case from the bounded one", "toolgroups/bounds/evaluate.go",
+		`case similar:`, `case similar && value == "":`,
+		"./toolgroups/bounds TestRead_AsReference",
 	},
 	{
 		"an unless that may be missing leaves out calls", "toolgroups/approval/approval.go",
