@@ -1405,6 +1405,17 @@ var mutations = []mutation{
 		"./toolgroups/approval TestRules_ForArguments",
 	},
 	{
+		"a pause ends the requests of the role", "runtime/approval_record.go",
+		`if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {`, `if d.Allowed() {`,
+		"./runtime TestApproval_ToolKept",
+	},
+	{
+		"requests go on waiting when a role was deleted", "runtime/organization.go",
+		`"deleted", &diff, changes)
+		lost = rt.voidLost(b, callable)`, `"deleted", &diff, changes)`,
+		"./runtime TestApproval_ToolLost",
+	},
+	{
 		"a path with the same beginning as another one is not checked", "toolgroups/bounds/tree.go",
 		`			return i
 		}
