@@ -1405,6 +1405,11 @@ var mutations = []mutation{
 		"./toolgroups/approval TestRules_ForArguments",
 	},
 	{
+		"the diff of a role change hides a bound that is removed", "org/diff.go",
+		`Removed: rulesWithout(was[name], is[name])`, `Removed: rulesWithout(is[name], is[name])`,
+		"./org TestDiff_NamesBounds",
+	},
+	{
 		"a pause ends the requests of the role", "runtime/approval_record.go",
 		`if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {`, `if d.Allowed() {`,
 		"./runtime TestApproval_ToolKept",
