@@ -1405,6 +1405,11 @@ var mutations = []mutation{
 		"./toolgroups/approval TestRules_ForArguments",
 	},
 	{
+		"a tool is shown whose bounds let nothing through", "toolgroups/bound.go",
+		`if !bounds.Satisfiable(checks) {`, `if false {`,
+		"./property_test TestVisible_EqualsCallableInEveryState",
+	},
+	{
 		"the diff of a role change hides a bound that is removed", "org/diff.go",
 		`Removed: rulesWithout(was[name], is[name])`, `Removed: rulesWithout(is[name], is[name])`,
 		"./org TestDiff_NamesBounds",
