@@ -149,6 +149,7 @@ soak: deps
 	go test -C internal/test/crashtest -count=1 -timeout 90m . -cycles 1000 -cuts 40 -processes 20 -faults 20 -flips 2000 || $(call broken,internal/test/crashtest)
 	go test -count=1 -run 'Crash|Stop|Stor|Backup|Schema|Open' ./gate ./runtime ./persist || $(call broken,gate runtime persist)
 	go test -count=1 -timeout 60m -run '^(TestClosure|TestTask_NeverExceedsCaller)$$' ./property_test -closure 10000 || $(call broken,property_test)
+	go test -count=1 -timeout 60m -run '^TestBounds_NoCallIsWiderThanItsLine$$' ./property_test -graphs 1000000 || $(call broken,property_test of bounds)
 	go run ./internal/test/mutations || $(call broken,internal/test/mutations)
 	go test -count=1 -run '^TestListener_NewcomerBesideStalled$$' ./gateway -connections 5000 -parallel 1 || $(call broken,gateway)
 	go test -count=1 -run '^TestPage_ManyEvents$$' ./internal/test/webpage -follow 5m || $(call broken,internal/test/webpage)

@@ -40,7 +40,7 @@ list all tools, with the decision and the rule for each.
 --why lists every limit that applies to the tool, and whether it allows the tool: what
 the role can use, what the creators of roles and the parents of agents can grant, the
 groups and the caller of the task, and workflow states. The first limit that denies
-decides.
+decides. It also lists the bounds on arguments that each of them sets: all must hold.
 
 --diff lists the tools that the role gained and lost since an epoch. The epoch is
 printed by this command, and events have it: "rolecall log --json" shows them.
@@ -352,7 +352,11 @@ func limitTable(limits []client.Limit) table {
 		case !l.Allows:
 			allows = "no"
 		}
-		rows = append(rows, []string{allows, string(l.Kind), orDash(l.Role), l.Rule})
+		rule := l.Rule
+		if l.Bound != "" {
+			rule += "; arguments within " + textutil.TruncateWidth(textutil.Sanitize(l.Bound), 300)
+		}
+		rows = append(rows, []string{allows, string(l.Kind), orDash(l.Role), rule})
 	}
 	return rows
 }

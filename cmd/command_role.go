@@ -564,6 +564,11 @@ func printDiff(out io.Writer, diff org.PermissionDiff) error {
 	if err := diffTable(diff).print(out); err != nil {
 		return err
 	}
+	for _, d := range diff.Roles {
+		if err := printBounds(out, d.Name, d.Bounds); err != nil {
+			return err
+		}
+	}
 	for _, more := range []struct {
 		n    int
 		what string
@@ -575,12 +580,33 @@ func printDiff(out io.Writer, diff org.PermissionDiff) error {
 	return nil
 }
 
+// printBounds prints how the bounds on the tools of a role change.
+func printBounds(out io.Writer, role string, list []org.BoundChange) error {
+	for _, b := range list {
+		for _, change := range []struct {
+			sign  string
+			rules []bounds.Rule
+		}{{"-", b.Removed}, {"+", b.Added}} {
+			for _, r := range change.rules {
+				text := textutil.Sanitize(fmt.Sprintf("%s bound of %s on %s: %s", change.sign, role, b.Tool, r))
+				if _, err := fmt.Fprintln(out, textutil.TruncateWidth(text, 1000)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 func diffTable(diff org.PermissionDiff) table {
 	rows := table{{"AFFECTED", "ROLE", "GAINS", "LOSES"}}
 	add := func(who, role string, c org.AccessChange) {
 		gains := orDash(joinNames(c.Gains))
 		if c.Hosts != nil {
 			gains += " (reaches other hosts)"
+		}
+		if len(c.Bounds) > 0 {
+			gains += " (other bounds)"
 		}
 		rows = append(rows, []string{who, role, gains, orDash(joinNames(c.Loses))})
 	}

@@ -7,13 +7,14 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // MaxDiffNames is the length of each list of a PermissionDiff.
 const MaxDiffNames = 100
 
-// PermissionDiff is the effect of a change of a role: who gains or loses tools, or may
-// reach other hosts. Each list names at most MaxDiffNames; Counts counts all. Agents of
+// PermissionDiff is the effect of a change of a role: who gains or loses tools, may pass
+// other arguments, or may reach other hosts. Each list names at most MaxDiffNames; Counts counts all. Agents of
 // ended tasks are left out. The time to make one does not grow with the number of agents.
 type PermissionDiff struct {
 	Agents  []AgentDiff  `json:"agents"`  // sorted by creation time; of each set of agents with the same limits, the oldest
@@ -65,10 +66,24 @@ type AccessChange struct {
 	// Hosts are the rules that must all allow requests after the change. It is nil
 	// if they do not change, or if no requests can be made both before and after.
 	Hosts []hosts.HostRule `json:"hosts,omitempty"`
+
+	// Bounds are the changes of bounds on the arguments of tools that are allowed after the
+	// change, sorted by tool. A tool that is gained may have some.
+	Bounds []BoundChange `json:"bounds,omitempty"`
+}
+
+// BoundChange says which bounds on the arguments of a tool hold since a change, and which do not
+// any more. A bound that was changed is in both lists. All bounds along the line count.
+type BoundChange struct {
+	Tool    string        `json:"tool"`
+	Added   []bounds.Rule `json:"added,omitempty"`
+	Removed []bounds.Rule `json:"removed,omitempty"`
 }
 
 // isEmpty reports whether nothing is gained or lost.
-func (c *AccessChange) isEmpty() bool { return len(c.Gains)+len(c.Loses)+len(c.Hosts) == 0 }
+func (c *AccessChange) isEmpty() bool {
+	return len(c.Gains)+len(c.Loses)+len(c.Hosts)+len(c.Bounds) == 0
+}
 
 // diff returns the effect if next replaces a role. It must be called with mu held.
 func (o *Org) diff(next *Role) PermissionDiff {
@@ -123,7 +138,7 @@ func (d *differ) change(s *scope, was *toolgroups.View) AccessChange {
 // constraints whose Hosts limit requests.
 func (d *differ) changeOf(was, is *toolgroups.View, limits func(roleLookup) []constraint) AccessChange {
 	gains, loses := compare(was, is)
-	c := AccessChange{Gains: gains, Loses: loses}
+	c := AccessChange{Gains: gains, Loses: loses, Bounds: compareBounds(was, is)}
 	if allowsNetwork(d.now, was) && allowsNetwork(d.next, is) {
 		c.Hosts = newHostRules(limits(d.lookupRole), limits(d.find))
 	}
@@ -273,6 +288,29 @@ func (o *Org) roleName(id identity.RoleID) string {
 func compare(before, after *toolgroups.View) (gains, loses []string) {
 	was, is := namesOf(before), namesOf(after)
 	return without(is, was), without(was, is)
+}
+
+// compareBounds returns the changes of bounds on the tools that after allows, sorted.
+func compareBounds(before, after *toolgroups.View) (list []BoundChange) {
+	was, is := before.ToolBounds(), after.ToolBounds()
+	for _, name := range after.ToolNames() {
+		c := BoundChange{Tool: name, Added: rulesWithout(is[name], was[name]), Removed: rulesWithout(was[name], is[name])}
+		if len(c.Added)+len(c.Removed) > 0 {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b BoundChange) int { return cmp.Compare(a.Tool, b.Tool) })
+	return list
+}
+
+// rulesWithout returns the rules that are in list and not in other.
+func rulesWithout(list, other []bounds.Rule) (rest []bounds.Rule) {
+	for _, r := range list {
+		if !slices.ContainsFunc(other, r.Equal) {
+			rest = append(rest, r)
+		}
+	}
+	return rest
 }
 
 func namesOf(v *toolgroups.View) map[string]bool {

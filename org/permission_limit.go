@@ -3,6 +3,7 @@ package org
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -35,6 +36,9 @@ type PermissionLimit struct {
 	Role   string          `json:"role,omitempty"`   // its name
 	Rule   string          `json:"rule"`             // in words
 	Allows bool            `json:"allows"`
+
+	// Bound has what the limit bounds the arguments of the tool by, as JSON; "" for nothing.
+	Bound string `json:"bound,omitempty"`
 
 	// The caller of the agent's task and the name of its role, if the limit bounds the task
 	// because of them.
@@ -120,6 +124,9 @@ func ofCaller(limits ...constraint) []constraint {
 // evaluate returns the limit in its public form, without the caller of a task.
 func (c constraint) evaluate(s *toolgroups.Snapshot, h *toolgroups.ToolHandle) PermissionLimit {
 	l := PermissionLimit{Kind: c.kind, Rule: c.reason, Allows: s.ReachesTool(c.BoundSet, h)}
+	for _, r := range c.RulesFor(h) {
+		l.Bound = strings.TrimPrefix(l.Bound+" and "+r.String(), " and ")
+	}
 	if !l.Allows && c.Only != "" && h.Owner != c.Only {
 		l.Rule = c.serverReason
 	}

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -268,17 +272,24 @@ func allowed(line []map[string]naiveCondition, to, amount any) bool {
 	return true
 }
 
-// argsOf returns the arguments of a call as JSON.
-func argsOf(to, amount any) json.RawMessage {
-	doc := map[string]any{"to": to, "amount": amount}
-	for name, value := range doc {
-		if _, missing := value.(absent); missing {
-			delete(doc, name)
+// triedCall has the arguments of a call, and the same as JSON.
+type triedCall struct {
+	to, amount any
+	args       json.RawMessage
+}
+
+// triedCalls are all pairs of arguments that are tried.
+var triedCalls = func() (list []triedCall) {
+	for _, to := range triedNames {
+		for _, amount := range triedAmounts {
+			doc := map[string]any{"to": to, "amount": amount}
+			maps.DeleteFunc(doc, func(_ string, value any) bool { return value == absent{} })
+			text, _ := json.Marshal(doc)
+			list = append(list, triedCall{to, amount, text})
 		}
 	}
-	text, _ := json.Marshal(doc)
-	return text
-}
+	return list
+}()
 
 // check compares what an agent may call with the naive model. A tool that it does not see takes
 // no arguments.
@@ -290,15 +301,12 @@ func (g *boundGraph) check(a *boundAgent) error {
 		return fmt.Errorf("agent %s sees pay: %v, may call it: %v, has a line: %v", a.id, visible, s.AuthorizeTool("pay").Allowed(), ok)
 	}
 	some := false
-	for _, to := range triedNames {
-		for _, amount := range triedAmounts {
-			args := argsOf(to, amount)
-			got := visible && g.gate.CheckArguments(context.Background(), s, "pay", args) == nil
-			if want := ok && allowed(line, to, amount); got != want {
-				return fmt.Errorf("agent %s with role %s: %s: got %v, want %v", a.id, a.role, args, got, want)
-			}
-			some = some || got
+	for _, c := range triedCalls {
+		got := visible && g.gate.CheckArguments(context.Background(), s, "pay", c.args) == nil
+		if want := ok && allowed(line, c.to, c.amount); got != want {
+			return fmt.Errorf("agent %s with role %s: %s: got %v, want %v", a.id, a.role, c.args, got, want)
 		}
+		some = some || got
 	}
 	switch {
 	case some:
@@ -315,22 +323,45 @@ func (g *boundGraph) check(a *boundAgent) error {
 // line allows it: those of the agent's role, of the roles that created it, of its parents and of
 // the caller of its task, now and when the task started.
 func TestBounds_NoCallIsWiderThanItsLine(t *testing.T) {
-	groups, err := newBankGroups()
-	if err != nil {
+	seed, graphs, workers := uint64(flags.Seed()), cmp.Or(*graphsFlag, short.Count(500, 20_000)), runtime.GOMAXPROCS(0)
+	counts, errs := make([]situations, workers), make([]error, workers)
+	var running sync.WaitGroup
+	for w := range workers {
+		counts[w] = situations{}
+		running.Go(func() {
+			var groups *toolgroups.Manager
+			groups, errs[w] = newBankGroups()
+			for n := w; errs[w] == nil && n < graphs; n += workers {
+				errs[w] = checkGraph(groups, seed, n, counts[w])
+			}
+		})
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	seed, counts := uint64(flags.Seed()), situations{}
-	for n := range cmp.Or(*graphsFlag, short.Count(500, 20_000)) {
-		g, err := newBoundGraph(groups, rand.New(rand.NewPCG(seed, uint64(n))), counts)
-		for step := 0; err == nil && step < 16; step++ {
-			err = g.step()
+	all := situations{}
+	for _, c := range counts {
+		for name, n := range c {
+			all[name] += n
 		}
+	}
+	all.check(t, "some arguments are allowed", "the call decides that none are allowed", "the tool is left out for its bounds", "rejected insufficient_permissions")
+}
+
+// checkGraph makes one random graph and checks all of its agents.
+func checkGraph(groups *toolgroups.Manager, seed uint64, n int, counts situations) error {
+	g, err := newBoundGraph(groups, rand.New(rand.NewPCG(seed, uint64(n))), counts)
+	for step := 0; err == nil && step < 16; step++ {
+		err = g.step()
+	}
+	if err == nil {
 		for _, a := range g.agents {
 			err = cmp.Or(err, g.check(a))
 		}
-		if err != nil {
-			t.Fatalf("graph %d of seed %d: %v", n, seed, err)
-		}
 	}
-	counts.check(t, "some arguments are allowed", "the call decides that none are allowed", "the tool is left out for its bounds", "rejected insufficient_permissions")
+	if err != nil {
+		return fmt.Errorf("graph %d of seed %d: %w", n, seed, err)
+	}
+	return nil
 }

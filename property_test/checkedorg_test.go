@@ -21,6 +21,7 @@ import (
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // checkedOrg is an organization on a fixture with an oracle that predicts its
@@ -245,6 +246,7 @@ func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
 	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant, AllowUnknown: t.OneIn(2)}
 	if creator == nil {
 		made.chooseLimits(t, &spec)
+		made.chooseBounds(t, &spec, &o.groups.Naive)
 	}
 	wantUse, wantGrant := o.oracle.withDefaults(limits, useIDs, grantIDs)
 	got, err := o.CreateRole(context.Background(), newCall(by), spec)
@@ -309,6 +311,37 @@ func (r *role) chooseLimits(t *proptest.Choices, spec *org.RoleSpec) {
 	}
 }
 
+// openTools are tools that take any arguments.
+var openTools = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}
+
+// chooseBounds randomly bounds registered tools in the role and in the spec, so that surely no
+// arguments are within the bounds.
+func (r *role) chooseBounds(t *proptest.Choices, spec *org.RoleSpec, registry *naiveRegistry) {
+	if !t.OneIn(4) {
+		return
+	}
+	r.shut, spec.Bind = nil, bounds.Bind{}
+	for _, name := range someOf(t, 2, openTools) {
+		if registry.GroupOfTool(name) != nil {
+			r.shut, spec.Bind[name] = append(r.shut, name), nothing
+		}
+	}
+}
+
+// No arguments are within nothing, and the arguments {} are within anything.
+var (
+	nothing  = mustRule(`{"/amount": {"min": 1, "max": 0}}`)
+	anything = mustRule(`{"/amount": {"max": 1e300, "missing": "allow"}}`)
+)
+
+func mustRule(text string) bounds.Rule {
+	r, err := bounds.ParseRule([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
 // addRole checks a created role and adds it to the oracle. The order of groups
 // in a default set is not specified.
 func (o *checkedOrg) addRole(got org.Role, made *role, use, grant ids) error {
@@ -339,6 +372,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 	r := o.oracle.roles[id]
 	next := *r
 	next.chooseLimits(t, &spec)
+	next.chooseBounds(t, &spec, &o.groups.Naive)
 	_, diff, err := o.UpdateRole(operator, id, spec, false)
 	if r.gone != (errcode.CodeOf(err) == errcode.RoleNotFound) {
 		return fmt.Errorf("update role %s, gone %v: %v", id, r.gone, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
 // invariants is a second naive model of the rules for use and grant
@@ -28,6 +29,7 @@ type invariants struct {
 
 	rootGrant grantSet          // what root may grant
 	wholes    bool              // read parts count as their groups
+	unbound   bool              // bounds do not count
 	callers   map[string]string // workflow states by caller, identity.Principal.String
 }
 
@@ -47,7 +49,8 @@ type rolePermissions struct {
 	server     string // "" if it is not restricted to a server
 	gated      bool
 	tasksAs    identity.RoleID // tasks.as, "" if it has none
-	gone       bool            // deleted
+	bind       bounds.Bind
+	gone       bool // deleted
 	suspended  bool
 }
 
@@ -245,7 +248,7 @@ func (v *invariants) mayCallInSomeState(p *agentRecord, tool string) bool {
 	if r.off() {
 		return false
 	}
-	return v.reaches(r.use, tool) && v.allReach(append(v.parentGrants(p), v.creatorGrants(r)...), tool) && v.allowedByServers(p, tool)
+	return v.reaches(r.use, tool) && v.allReach(append(v.parentGrants(p), v.creatorGrants(r)...), tool) && v.allowedByServers(p, tool) && (v.unbound || !v.isShut(p, tool))
 }
 
 // deniedByRootGrant reports whether an agent may not call a tool, and might if root could
@@ -286,6 +289,16 @@ func (v *invariants) allowedByServers(p *agentRecord, tool string) bool {
 		return false
 	}
 	return ofServers(v.boundingRoles(p), owner)
+}
+
+// isShut reports whether a bounding role lets no arguments of the tool through, or did not do so
+// for the caller when the task started.
+func (v *invariants) isShut(p *agentRecord, tool string) bool {
+	binds := append(slices.Clone(v.tasks[p.task].Binds), v.tasks[p.task].Ceiling.Bind)
+	for _, r := range v.boundingRoles(p) {
+		binds = append(binds, r.bind)
+	}
+	return slices.ContainsFunc(binds, func(b bounds.Bind) bool { r, ok := b.RuleFor(tool); return ok && r.Equal(nothing) })
 }
 
 // ofServers reports whether an owner is every server that roles are restricted to.
@@ -334,6 +347,21 @@ func (v *invariants) deniedByReadPart(p *agentRecord, tool string) bool {
 	other := *v
 	other.wholes = true
 	return !v.mayCall(p, tool) && other.mayCall(p, tool)
+}
+
+// deniedByBounds reports whether an agent may not call a tool, and might without bounds.
+func (v *invariants) deniedByBounds(p *agentRecord, tool string) bool {
+	if p == nil || p.gone || p.root || !v.isShut(p, tool) {
+		return false
+	}
+	other := *v
+	other.unbound = true
+	return !v.mayCall(p, tool) && other.mayCall(p, tool)
+}
+
+// deniedByOne reports whether deniedByReadPart or deniedByBounds is true.
+func (v *invariants) deniedByOne(p *agentRecord, tool string) bool {
+	return v.deniedByReadPart(p, tool) || v.deniedByBounds(p, tool)
 }
 
 // allReach reports whether all sets contain a tool.
@@ -543,7 +571,7 @@ func (v *invariants) roleNamed(p *agentRecord, name string) *rolePermissions {
 
 // rolePermissionsOf returns the permissions of a role.
 func rolePermissionsOf(r org.Role) *rolePermissions {
-	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated != toolgroups.NotGated, tasksAs: r.Tasks.As, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, suspended: r.Suspended(), caller: r.Caller, callerRole: r.CallerRole}
+	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated != toolgroups.NotGated, tasksAs: r.Tasks.As, bind: r.Bind, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, suspended: r.Suspended(), caller: r.Caller, callerRole: r.CallerRole}
 	switch by := r.CreatedByRole; by {
 	case org.CreatorRoot:
 		c.byRoot = true

@@ -29,6 +29,7 @@ type role struct {
 	use, grant boundSet
 	server     string            // "" if it is not restricted to a server
 	gating     toolgroups.Gating // unless NotGated, its agents need a tool to answer
+	shut       []string          // tools whose bounds let nothing through
 	creator    identity.RoleID   // "" if root or the operator created it
 	gone       bool              // deleted or damaged
 	lost       bool              // its record is damaged
@@ -132,7 +133,10 @@ func (o *oracle) effective(a *agent) []string {
 	if r.gone {
 		return nil
 	}
-	return o.ofServers(o.servers(a), intersect(o.tools(r.use), o.ceiling(r), o.parentGrant(a)))
+	names := o.ofServers(o.servers(a), intersect(o.tools(r.use), o.ceiling(r), o.parentGrant(a)))
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(o.boundingRoles(a), func(r *role) bool { return slices.Contains(r.shut, name) })
+	})
 }
 
 // boundingRoles lists the roles that limit an agent: its own, those of its

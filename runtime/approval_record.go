@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
@@ -69,6 +70,9 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 				return gate.ErrSuperseded // the same call was made at the same time
 			}
 		}
+		if asks && c.Waiting() && !rt.mayCall(p, c.Request.Name) {
+			return gate.ErrSuperseded // the tool was lost since the decision
+		}
 		if !asks || !c.Allowed() {
 			continue
 		}
@@ -120,6 +124,35 @@ func (rt *Runtime) voidApprovals(b *journal.Batch, task identity.TaskID, reason 
 	for _, a := range rt.approvals.list(match) {
 		rt.endApproval(b, a, journal.ApprovalVoid, reason)
 	}
+}
+
+// mayCall reports whether a principal may call a tool now.
+func (rt *Runtime) mayCall(p identity.Principal, tool string) bool {
+	return rt.gate.Subject(p).AuthorizeTool(tool).Allowed()
+}
+
+// callableRequests returns the requests for calls of tools that their agents and callers may call
+// now. It is called within a commit, before a change of roles.
+func (rt *Runtime) callableRequests() []Approval {
+	if rt.approvals.isEmpty() {
+		return nil
+	}
+	return rt.approvals.list(func(a *Approval) bool { return a.Operation == "" && a.ends() && rt.mayCall(a.principal(), a.Tool) })
+}
+
+// voidLost ends those of callable whose agents and callers have lost the tool by the change of
+// roles since. A pause takes no tool away. It returns the requests that have ended: their calls are
+// decided again after the commit, and denied.
+func (rt *Runtime) voidLost(b *journal.Batch, callable []Approval) (lost []Approval) {
+	for _, a := range callable {
+		d := rt.gate.Subject(a.principal()).AuthorizeTool(a.Tool)
+		if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {
+			continue
+		}
+		rt.endApproval(b, a, journal.ApprovalVoid, "the tool is not available to the role any more")
+		lost = append(lost, a)
+	}
+	return lost
 }
 
 // approvalEvent returns the event of a decision about a request.

@@ -91,6 +91,7 @@ func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 // commitConfig makes a configuration active together with a change of the registry.
 func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 	var held error
+	var lost []Approval
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		granted, refused := rt.judgeOversight(b, s)
 		if held = refused; held != nil {
@@ -100,6 +101,7 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 		if held = refused; err != nil || held != nil {
 			return err
 		}
+		callable := rt.callableRequests()
 		edits, err := rt.org.ApplyRoles(s.roleConfig(), c)
 		if err != nil {
 			return err
@@ -115,9 +117,11 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}
 		rt.setOversight(b, s, granted)
+		lost = rt.voidLost(b, callable)
 		return nil
 	}}
 	_, err := rt.flushAndCommit(b)
+	rt.wakeApproved(lost)
 	err = cmp.Or(err, held)
 	if err == nil && s.Changed != nil {
 		s.Changed(b.Events)

@@ -56,6 +56,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 	var role org.Role
 	var diff org.PermissionDiff
 	var held error
+	var lost []Approval
 	from := Requester{by, spec.Auth}
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
@@ -67,13 +68,16 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 		if err != nil || held != nil {
 			return err
 		}
+		callable := rt.callableRequests()
 		if role, diff, changes, err = rt.org.UpdateRole(by, id, spec, dryRun); err != nil || changes == nil {
 			return err
 		}
 		rt.useApproval(b, from, granted)
 		rt.roleChanged(b, by, role, "updated", &diff, changes)
+		lost = rt.voidLost(b, callable)
 		return nil
 	})
+	rt.wakeApproved(lost)
 	return role, diff, cmp.Or(err, held)
 }
 
@@ -81,16 +85,20 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 // dryRun it changes nothing. Errors: those of org.Org.DeleteRole.
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
 	var diff org.PermissionDiff
+	var lost []Approval
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var err error
+		callable := rt.callableRequests()
 		if diff, changes, err = rt.org.DeleteRole(by, id, dryRun); err != nil || changes == nil {
 			return err
 		}
 		role, _ := rt.org.RoleByID(id)
 		rt.roleChanged(b, by, role, "deleted", &diff, changes)
+		lost = rt.voidLost(b, callable)
 		return nil
 	})
+	rt.wakeApproved(lost)
 	return diff, err
 }
 

@@ -29,6 +29,18 @@ func (v *View) ToolChecks(h *ToolHandle) []*bounds.Check {
 // ToolChecks returns the bounds of the View that decided, see View.ToolChecks.
 func (e *Evaluation) ToolChecks(h *ToolHandle) []*bounds.Check { return e.view.ToolChecks(h) }
 
+// ToolBounds returns the bounds on the tools that v shows in some state, by name. Tools without
+// bounds are left out.
+func (v *View) ToolBounds() map[string][]bounds.Rule {
+	byName := map[string][]bounds.Rule{}
+	for _, h := range v.handles {
+		for _, c := range v.ToolChecks(h) {
+			byName[h.Definition.Name] = append(byName[h.Definition.Name], c.Rule)
+		}
+	}
+	return byName
+}
+
 // bound sets the checks of v and returns handles without the tools whose bounds surely let no
 // arguments through.
 func (v *View) bound(handles []*ToolHandle, sets []BoundSet) []*ToolHandle {

@@ -74,7 +74,7 @@ func (*address) name() string { return "url" }
 // maxURL is the maximum length in bytes of a URL that is checked.
 const maxURL = 8192
 
-func (a *address) holds(v gjson.Result, e *evaluation) bool {
+func (a *address) holds(v jsonValue, e *evaluation) bool {
 	if v.Type != gjson.String || len(v.Str) > maxURL || !e.spend(4*len(v.Str)) {
 		return false
 	}

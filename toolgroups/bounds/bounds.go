@@ -43,6 +43,7 @@ import (
 type Rule struct {
 	text  string // in its canonical form; of a rule that cannot be read, as it was stored
 	paths []pathRule
+	tree  pathTree // of paths
 }
 
 // pathRule is the condition of one path.

@@ -1,10 +1,6 @@
 package bounds
 
-import (
-	"slices"
-
-	"github.com/tidwall/gjson"
-)
+import "slices"
 
 // Satisfiable reports whether some arguments may be within all checks. It reports false only
 // if there are certainly none; the call decides what cannot be decided here. Its time does not
@@ -29,7 +25,7 @@ func contradicts(p *pathRule, checks []*Check) bool {
 	same := conditionsAt(p.pointer, checks)
 	values, ok := p.fixedValues()
 	if ok {
-		return !slices.ContainsFunc(values, func(v gjson.Result) bool {
+		return !slices.ContainsFunc(values, func(v jsonValue) bool {
 			return !slices.ContainsFunc(same, func(c condition) bool { return c.certainlyRejects(v) })
 		})
 	}
@@ -51,11 +47,11 @@ func conditionsAt(pointer string, checks []*Check) (list []condition) {
 
 // fixedValues returns the values of which one must be passed. It reports false if other values
 // may pass too.
-func (c condition) fixedValues() (values []gjson.Result, ok bool) {
+func (c condition) fixedValues() (values []jsonValue, ok bool) {
 	for _, op := range c.operators {
 		switch o := op.(type) {
-		case equal:
-			return []gjson.Result{o.value}, true
+		case *equal:
+			return []jsonValue{o.value}, true
 		case anyOf:
 			if values, ok = o.fixedValues(); ok {
 				return values, true
@@ -65,7 +61,7 @@ func (c condition) fixedValues() (values []gjson.Result, ok bool) {
 	return nil, false
 }
 
-func (list anyOf) fixedValues() (values []gjson.Result, ok bool) {
+func (list anyOf) fixedValues() (values []jsonValue, ok bool) {
 	for _, c := range list {
 		more, ok := c.fixedValues()
 		if !ok {
@@ -77,7 +73,7 @@ func (list anyOf) fixedValues() (values []gjson.Result, ok bool) {
 }
 
 // certainlyRejects reports whether c rejects a value in every task.
-func (c condition) certainlyRejects(v gjson.Result) bool {
+func (c condition) certainlyRejects(v jsonValue) bool {
 	for _, op := range c.operators {
 		switch o := op.(type) {
 		case input: // what the task has is not known here
@@ -99,7 +95,7 @@ func (c condition) certainlyRejects(v gjson.Result) bool {
 func limitsOf(list []condition) (least, most *number) {
 	for _, c := range list {
 		for _, op := range c.operators {
-			o, ok := op.(limit)
+			o, ok := op.(*limit)
 			switch {
 			case !ok:
 			case o.least && (least == nil || o.value.compare(*least) > 0):
@@ -132,14 +128,14 @@ func (p *pathRule) isWider(other *pathRule) bool {
 	}
 	values, ok := p.fixedValues()
 	if ok {
-		return slices.ContainsFunc(values, func(v gjson.Result) bool {
+		return slices.ContainsFunc(values, func(v jsonValue) bool {
 			_, allows := p.holds(v, &evaluation{budget: maxWork})
 			return allows && other.certainlyRejects(v)
 		})
 	}
 	least, most := limitsOf([]condition{p.condition})
 	otherLeast, otherMost := limitsOf([]condition{other.condition})
-	onlyLimits := !slices.ContainsFunc(p.operators, func(op operator) bool { _, ok := op.(limit); return !ok })
+	onlyLimits := !slices.ContainsFunc(p.operators, func(op operator) bool { _, ok := op.(*limit); return !ok })
 	return onlyLimits && (otherMost != nil && (most == nil || most.compare(*otherMost) > 0) ||
 		otherLeast != nil && (least == nil || least.compare(*otherLeast) < 0)) && (least == nil || most == nil || least.compare(*most) <= 0)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tidwall/gjson"
 )
@@ -43,24 +44,28 @@ func (r Rule) CheckArguments(args json.RawMessage, inputs TaskInputs) *Violation
 }
 
 // CheckArguments returns the first bound that rejects the arguments of a call, nil if all
-// allow them. args must be strict JSON (package strictjson), which the gate has checked.
+// allow them. args must be strict JSON (package strictjson), which the gate has checked. The
+// arguments are read once, whatever the number of paths.
 func (c *Check) CheckArguments(args json.RawMessage, inputs TaskInputs) *Violation {
 	if !c.Readable() {
 		return &Violation{Operator: "bind", Problem: "the stored bounds cannot be read"}
 	}
-	e := evaluation{inputs: inputs, budget: maxWork}
-	root := gjson.ParseBytes(args)
-	for i := range c.paths {
-		w := walk{evaluation: &e, rule: &c.paths[i]}
-		if c.defaults != nil {
-			w.defaults = c.defaults[i]
-		}
-		if v := w.at(root, 0); v != nil {
-			return v
-		}
-	}
-	return nil
+	return c.read(string(args), inputs, maxWork)
 }
+
+// read compares arguments with all paths of c, in at most so many steps.
+func (c *Check) read(args string, inputs TaskInputs, steps int) *Violation {
+	r := readings.Get().(*reading)
+	*r = reading{check: c, evaluation: evaluation{inputs: inputs, budget: steps}, rejected: len(c.paths)}
+	r.at(&c.tree[0], 0, args[skipTo(args, 0):])
+	found := r.violation
+	*r = reading{}
+	readings.Put(r)
+	return found
+}
+
+// readings saves the memory of one reading for each call.
+var readings = sync.Pool{New: func() any { return new(reading) }}
 
 // maxWork limits the steps for the arguments of one call. A step takes a nanosecond, or
 // some tens of a slow expression.
@@ -78,103 +83,160 @@ func (e *evaluation) spend(steps int) bool {
 	return e.budget >= 0
 }
 
-// walk follows a path through the arguments.
-type walk struct {
-	*evaluation
-	rule     *pathRule
-	defaults []gjson.Result // by step; nil if there are none
+// reading compares arguments with all paths of a check. Of the paths that reject them, the first
+// one counts.
+type reading struct {
+	evaluation
+	check     *Check
+	rejected  int        // the first path that rejects the arguments; the number of paths if none does
+	violation *Violation // of that path
 }
 
-// at checks what is at the path from step i on in v.
-func (w *walk) at(v gjson.Result, i int) *Violation {
-	switch {
-	case !w.spend(1 + len(v.Raw)/16):
-		return w.violation("size", "the arguments take too many steps to check")
-	case v.Type == gjson.Null:
-		return w.missing("is null")
-	case i == len(w.rule.steps):
-		return w.value(v)
-	case v.IsArray():
-		return w.elements(v, i)
-	case v.IsObject() && w.rule.steps[i] != every:
-		return w.member(v, i)
+// reject records that a path rejects the arguments, unless an earlier one does, or the same one
+// at an earlier place.
+func (r *reading) reject(path int, operator, problem string) {
+	if path < r.rejected {
+		r.rejected, r.violation = path, r.check.paths[path].violation(operator, problem)
 	}
-	return w.violation("type", "the argument has another type than the path expects")
 }
 
-// every is the step that means every element of an array.
-const every = "*"
+// tooLarge rejects arguments for which the steps do not suffice.
+func (r *reading) tooLarge(n *node) {
+	r.reject(n.first, "size", "the arguments take too many steps to check")
+}
 
-// value checks the value at the end of the path.
-func (w *walk) value(v gjson.Result) *Violation {
-	name, ok := w.rule.holds(v, w.evaluation)
+// at checks a value, as JSON, that is at a node. depth is the number of steps that lead there.
+func (r *reading) at(n *node, depth int, value string) {
+	switch {
+	case n.first >= r.rejected: // no earlier path leads here
+	case !r.spend(n.paths * (1 + len(value)/16)):
+		r.tooLarge(n)
+	case kindOf(value) == gjson.Null:
+		r.missing(n, "is null")
+	default:
+		if n.end >= 0 {
+			r.value(n, parseValue(value))
+		}
+		if n.child >= 0 {
+			r.below(n, depth, value)
+		}
+	}
+}
+
+// below checks what is in a value.
+func (r *reading) below(n *node, depth int, value string) {
+	tree := r.check.tree
+	switch value[0] {
+	case '[':
+		for i := n.child; i >= 0; i = tree[i].next {
+			r.elements(&tree[i], depth+1, value)
+		}
+	case '{':
+		r.members(n, depth, value)
+	default:
+		r.reject(tree[n.child].first, "type", otherType)
+	}
+}
+
+const otherType = "the argument has another type than the path expects"
+
+// value checks the value at the end of a path.
+func (r *reading) value(n *node, v jsonValue) {
+	name, ok := r.check.paths[n.end].holds(v, &r.evaluation)
 	switch {
 	case ok:
-		return nil
-	case w.budget < 0:
-		return w.violation("size", "the arguments take too many steps to check")
-	case v.IsArray() || v.IsObject():
-		return w.violation("type", "the argument is not a single value")
+	case r.budget < 0:
+		r.reject(n.end, "size", "the arguments take too many steps to check")
+	case v.Type == gjson.JSON:
+		r.reject(n.end, "type", "the argument is not a single value")
+	default:
+		r.reject(n.end, name, "the argument is outside the bound")
 	}
-	return w.violation(name, "the argument is outside the bound")
 }
 
-// elements checks an array: every element, or the one that the step numbers. An array without
-// elements is a missing value.
-func (w *walk) elements(v gjson.Result, i int) (found *Violation) {
-	step := w.rule.steps[i]
-	want, err := strconv.Atoi(step)
-	if step != every && (err != nil || strconv.Itoa(want) != step || want < 0) {
-		return w.violation("type", "the argument is a list")
+// elements checks an array: every element, or the one that the step of the node numbers. An array
+// without elements is a missing value.
+func (r *reading) elements(n *node, depth int, array string) {
+	want, err := strconv.Atoi(n.step)
+	if n.step != every && (err != nil || strconv.Itoa(want) != n.step || want < 0) {
+		r.reject(n.first, "type", "the argument is a list")
+		return
 	}
 	at, checked := 0, false
-	v.ForEach(func(_, element gjson.Result) bool {
-		if step == every || at == want {
-			checked, found = true, w.at(element, i+1)
+	for element := range elementsOf(array) {
+		if n.step == every || at == want {
+			checked = true
+			r.at(n, depth, element)
 		}
-		at++
-		return found == nil && (step == every || !checked)
-	})
+		if at++; n.first >= r.rejected || n.step != every && checked {
+			break
+		}
+	}
 	if !checked {
-		return w.missing("is missing")
+		r.missing(n, "is missing")
 	}
-	return found
 }
 
-// member checks a member of an object, or its default. A member whose name differs in case
-// only is rejected: a tool might take it for the one that the rule bounds.
-func (w *walk) member(v gjson.Result, i int) *Violation {
-	step := w.rule.steps[i]
-	var value gjson.Result
-	similar := false
-	v.ForEach(func(key, member gjson.Result) bool {
-		if key.Str == step {
-			value = member
-		} else if len(key.Str) <= 4*len(step) && strings.EqualFold(key.Str, step) {
-			similar = true
+// members checks the members of an object that the nodes below n name, or their defaults. A
+// member whose name differs in case only is rejected: a tool might take it for the one that the
+// rule bounds.
+func (r *reading) members(n *node, depth int, object string) {
+	var few [8]string
+	found, similar := few[:], uint32(0) // by child
+	if n.children > len(few) {
+		found = make([]string, n.children)
+	}
+	tree := r.check.tree
+	for key, value := range membersOf(object) {
+		for i, c := n.child, 0; i >= 0; i, c = tree[i].next, c+1 {
+			if step := tree[i].step; key == step {
+				found[c] = value
+			} else if len(key) <= 4*len(step) && strings.EqualFold(key, step) {
+				similar |= 1 << c
+			}
 		}
-		return w.spend(1)
-	})
-	if similar {
-		return w.violation("case", "an argument differs from the bounded one in case only")
+		if !r.spend(n.paths) {
+			r.tooLarge(n)
+			return
+		}
 	}
-	if !value.Exists() && w.defaults != nil {
-		value = w.defaults[i]
+	for i, c := n.child, 0; i >= 0; i, c = tree[i].next, c+1 {
+		r.member(&tree[i], depth+1, found[c], similar>>c&1 == 1)
 	}
-	if !value.Exists() {
-		return w.missing("is missing")
-	}
-	return w.at(value, i+1)
 }
 
-// missing rejects a missing value unless the rule allows it.
-func (w *walk) missing(how string) *Violation {
-	if w.rule.allowMissing && w.budget >= 0 {
-		return nil
+// member checks the value of a member, "" if there is none.
+func (r *reading) member(n *node, depth int, value string, similar bool) {
+	if value == "" {
+		value = r.defaultOf(n, depth)
 	}
-	return w.violation("missing", "the argument "+how)
+	switch {
+	case n.step == every:
+		r.reject(n.first, "type", otherType)
+	case similar:
+		r.reject(n.first, "case", "an argument differs from the bounded one in case only")
+	case value == "":
+		r.missing(n, "is missing")
+	default:
+		r.at(n, depth, value)
+	}
 }
 
-func (w *walk) violation(operator, problem string) *Violation {
-	return &Violation{w.rule.pointer, operator, shorten(w.rule.text), problem}
+// defaultOf returns the default of the schema for a node, "" if there is none.
+func (r *reading) defaultOf(n *node, depth int) string {
+	if r.check.defaults == nil || r.check.defaults[n.first] == nil {
+		return ""
+	}
+	return r.check.defaults[n.first][depth-1].Raw
+}
+
+// missing rejects a missing value unless all paths that lead there allow it.
+func (r *reading) missing(n *node, how string) {
+	if n.required >= 0 {
+		r.reject(n.required, "missing", "the argument "+how)
+	}
+}
+
+func (p *pathRule) violation(operator, problem string) *Violation {
+	return &Violation{p.pointer, operator, shorten(p.text), problem}
 }

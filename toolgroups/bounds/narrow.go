@@ -44,7 +44,7 @@ const maxEnum = 64
 func fixedKeywords(list []condition) (keywords []keyword) {
 	for _, c := range list {
 		if values, ok := c.fixedValues(); ok {
-			values = slices.DeleteFunc(slices.Clone(values), func(v gjson.Result) bool {
+			values = slices.DeleteFunc(slices.Clone(values), func(v jsonValue) bool {
 				return slices.ContainsFunc(list, func(c condition) bool { return c.certainlyRejects(v) })
 			})
 			return enumOf(values)
@@ -52,7 +52,7 @@ func fixedKeywords(list []condition) (keywords []keyword) {
 	}
 	for _, c := range list {
 		for _, op := range c.operators {
-			if o, ok := op.(limit); ok && !slices.ContainsFunc(keywords, func(k keyword) bool { return k.name == o.keyword() }) {
+			if o, ok := op.(*limit); ok && !slices.ContainsFunc(keywords, func(k keyword) bool { return k.name == o.keyword() }) {
 				least, most := limitsOf(list)
 				value := most
 				if o.least {
@@ -65,7 +65,7 @@ func fixedKeywords(list []condition) (keywords []keyword) {
 	return keywords
 }
 
-func (o limit) keyword() string {
+func (o *limit) keyword() string {
 	if o.least {
 		return "minimum"
 	}
@@ -73,7 +73,7 @@ func (o limit) keyword() string {
 }
 
 // enumOf returns the keyword for a list of values.
-func enumOf(values []gjson.Result) []keyword {
+func enumOf(values []jsonValue) []keyword {
 	var texts [][]byte
 	for _, v := range values {
 		if !slices.ContainsFunc(texts, func(other []byte) bool { return string(other) == v.Raw }) {

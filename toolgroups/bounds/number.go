@@ -17,11 +17,14 @@ type number struct {
 // exponent takes no memory.
 func parseNumber(text string) (n number) {
 	text, n.negative = strings.CutPrefix(text, "-")
-	if at := strings.IndexAny(text, "eE"); at >= 0 {
-		n.point, _ = strconv.Atoi(strings.TrimPrefix(text[at+1:], "+")) // package strictjson limits exponents
-		text = text[:at]
+	whole, fraction := text, ""
+	if at := endOfDigits(text); at < len(text) {
+		if e := strings.IndexAny(text, "eE"); e >= 0 {
+			n.point, _ = strconv.Atoi(strings.TrimPrefix(text[e+1:], "+")) // package strictjson limits exponents
+			text = text[:e]
+		}
+		whole, fraction, _ = strings.Cut(text, ".")
 	}
-	whole, fraction, _ := strings.Cut(text, ".")
 	n.point += len(whole)
 	digits := strings.TrimLeft(whole+fraction, "0")
 	n.point -= len(whole) + len(fraction) - len(digits)
@@ -29,6 +32,16 @@ func parseNumber(text string) (n number) {
 		return number{}
 	}
 	return n
+}
+
+// endOfDigits returns the number of digits that a text begins with.
+func endOfDigits(text string) int {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // compare returns -1, 0 or 1 if n is less than, equal to or more than other.

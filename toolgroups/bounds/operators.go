@@ -13,11 +13,11 @@ type operator interface {
 
 	// holds reports whether a value passes the test. It counts its work with e.spend, and
 	// reports false when the budget of e is used up.
-	holds(v gjson.Result, e *evaluation) bool
+	holds(v jsonValue, e *evaluation) bool
 }
 
 // holds reports whether all operators of c hold. The name is that of the first that does not.
-func (c condition) holds(v gjson.Result, e *evaluation) (name string, ok bool) {
+func (c *condition) holds(v jsonValue, e *evaluation) (name string, ok bool) {
 	for _, op := range c.operators {
 		if !e.spend(1) || !op.holds(v, e) {
 			return op.name(), false
@@ -31,9 +31,9 @@ type anyOf []condition
 
 func (anyOf) name() string { return "any" }
 
-func (list anyOf) holds(v gjson.Result, e *evaluation) bool {
-	for _, c := range list {
-		if _, ok := c.holds(v, e); ok {
+func (list anyOf) holds(v jsonValue, e *evaluation) bool {
+	for i := range list {
+		if _, ok := list[i].holds(v, e); ok {
 			return true
 		}
 	}
@@ -42,7 +42,7 @@ func (list anyOf) holds(v gjson.Result, e *evaluation) bool {
 
 // equal holds for one string, number or boolean.
 type equal struct {
-	value  gjson.Result
+	value  jsonValue
 	number number // of a number
 }
 
@@ -56,21 +56,21 @@ func newEqual(value any) (operator, error) {
 	default:
 		return nil, errors.New("want a text, a number, true or false")
 	}
-	return equalTo(gjson.Parse(canonical(value))), nil
+	return equalTo(parseValue(canonical(value))), nil
 }
 
 // equalTo returns the operator for a scalar value.
-func equalTo(v gjson.Result) equal {
-	e := equal{value: v}
+func equalTo(v jsonValue) *equal {
+	e := &equal{value: v}
 	if v.Type == gjson.Number {
 		e.number = parseNumber(v.Raw)
 	}
 	return e
 }
 
-func (equal) name() string { return "equal" }
+func (*equal) name() string { return "equal" }
 
-func (o equal) holds(v gjson.Result, e *evaluation) bool {
+func (o *equal) holds(v jsonValue, e *evaluation) bool {
 	if v.Type != o.value.Type {
 		return false
 	}
@@ -94,17 +94,17 @@ func newLimit(name string, value any) (operator, error) {
 	if !ok {
 		return nil, errors.New("want a number")
 	}
-	return limit{name == "min", parseNumber(text.String())}, nil
+	return &limit{name == "min", parseNumber(text.String())}, nil
 }
 
-func (o limit) name() string {
+func (o *limit) name() string {
 	if o.least {
 		return "min"
 	}
 	return "max"
 }
 
-func (o limit) holds(v gjson.Result, e *evaluation) bool {
+func (o *limit) holds(v jsonValue, e *evaluation) bool {
 	if v.Type != gjson.Number || !e.spend(len(v.Raw)) {
 		return false
 	}
@@ -122,7 +122,7 @@ func newInput(value any) (operator, error) {
 
 func (input) name() string { return "input" }
 
-func (o input) holds(v gjson.Result, e *evaluation) bool {
+func (o input) holds(v jsonValue, e *evaluation) bool {
 	if e.inputs == nil {
 		return false
 	}
@@ -130,16 +130,21 @@ func (o input) holds(v gjson.Result, e *evaluation) bool {
 	if !ok || !e.spend(len(text)) {
 		return false
 	}
-	value, found := gjson.ParseBytes(text), false
-	if !value.IsArray() {
-		return isScalar(value) && equalTo(value).holds(v, e)
+	doc := gjson.ParseBytes(text)
+	if !doc.IsArray() {
+		return isEqual(doc, v, e)
 	}
-	value.ForEach(func(_, element gjson.Result) bool {
-		found = isScalar(element) && equalTo(element).holds(v, e)
+	found := false
+	doc.ForEach(func(_, element gjson.Result) bool {
+		found = isEqual(element, v, e)
 		return !found && e.spend(1)
 	})
 	return found
 }
 
-// isScalar reports whether v is a string, a number or a boolean.
-func isScalar(v gjson.Result) bool { return v.Type != gjson.JSON && v.Type != gjson.Null }
+// isEqual reports whether a value of a task's input is a string, a number or a boolean that is
+// equal to v.
+func isEqual(input gjson.Result, v jsonValue, e *evaluation) bool {
+	scalar := input.Type != gjson.JSON && input.Type != gjson.Null
+	return scalar && equalTo(jsonValue{input.Type, input.Raw, input.Str}).holds(v, e)
+}

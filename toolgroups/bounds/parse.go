@@ -92,6 +92,7 @@ func newRule(doc any) (Rule, error) {
 		}
 		r.paths = append(r.paths, rule)
 	}
+	r.tree = newTree(r.paths)
 	return r, nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-
-	"github.com/tidwall/gjson"
 )
 
 type callKey struct{}
@@ -28,15 +26,15 @@ func WithCall(ctx context.Context, call BoundCall) context.Context {
 func CheckRedirect(ctx context.Context, u *url.URL) *Violation {
 	call, _ := ctx.Value(callKey{}).(BoundCall)
 	text, _ := json.Marshal(u.String()) // a string always marshals
-	value := gjson.ParseBytes(text)
+	value := parseValue(string(text))
 	for _, c := range call.Checks {
 		for i := range c.paths {
-			if !c.paths[i].boundsURL() {
+			p := &c.paths[i]
+			if !p.boundsURL() {
 				continue
 			}
-			w := walk{evaluation: &evaluation{inputs: call.Inputs, budget: maxWork}, rule: &c.paths[i]}
-			if name, ok := w.rule.holds(value, w.evaluation); !ok {
-				return w.violation(name, "the request is redirected to a URL outside the bound")
+			if name, ok := p.holds(value, &evaluation{inputs: call.Inputs, budget: maxWork}); !ok {
+				return p.violation(name, "the request is redirected to a URL outside the bound")
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func (glob) name() string { return "glob" }
 // holds takes the first place where each part is found, and never tries a later one. A later place
 // makes the text between two parts longer. If that has no delimiters, then neither has the shorter
 // one of the first place. So each match has one with all parts at their first places.
-func (o glob) holds(v gjson.Result, e *evaluation) bool {
+func (o glob) holds(v jsonValue, e *evaluation) bool {
 	if v.Type != gjson.String || !e.spend(len(v.Str)*len(o.parts)) {
 		return false
 	}
@@ -127,7 +127,7 @@ func estimateInstructions(r *syntax.Regexp) int {
 
 func (*regularExpression) name() string { return "matches" }
 
-func (o *regularExpression) holds(v gjson.Result, e *evaluation) bool {
+func (o *regularExpression) holds(v jsonValue, e *evaluation) bool {
 	return v.Type == gjson.String && e.spend(len(v.Str)*o.instructions) && o.compile().MatchString(v.Str)
 }
 
@@ -161,7 +161,7 @@ func cleanPath(text string) (string, bool) {
 
 func (directory) name() string { return "under" }
 
-func (o directory) holds(v gjson.Result, e *evaluation) bool {
+func (o directory) holds(v jsonValue, e *evaluation) bool {
 	if v.Type != gjson.String || !e.spend(len(v.Str)) {
 		return false
 	}

@@ -91,7 +91,7 @@ function oneVerdict(data, role, page) {
     <h2>${v.allowed ? mark("good", `Role ${role} may call ${v.tool}`) : mark("bad", `Role ${role} may not call ${v.tool}`)}</h2>
     ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group], ["State", v.state], ["Epoch", v.epoch]])}
     ${v.limits?.length ? html`<h3>Every limit that applies</h3>${table("Limits", ["Limit", "Of role", "Allows", "Decides"], v.limits.map((/** @type {any} */ l) => ({
-      cells: [l.rule, l.role ? html`<a href=${placeLink("roles", l.roleId)}>${l.role}</a>` : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
+      cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? html`<a href=${placeLink("roles", l.roleId)}>${l.role}</a>` : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
     })))}` : nothing}
     ${page.session.operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
     ${commandLine(command("can", "--role", role, "--why", v.tool))}` : nothing}</div>`;

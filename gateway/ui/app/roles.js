@@ -327,8 +327,16 @@ function effectList(title, about, list, total, name) {
   return html`<h3>${title} ${quiet(about)}</h3><ul class="plain">${list.map((d) => html`<li><strong>${name(d)}</strong>
     ${d.gains.length ? html`<div>${mark("plus", "gains")} ${names(d.gains, 60)}</div>` : nothing}
     ${d.loses.length ? html`<div>${mark("minus", "loses")} ${names(d.loses, 60)}</div>` : nothing}
+    ${(d.bounds ?? []).map(boundChange)}
     ${d.hosts?.length ? html`<div>${mark("wait", "other hosts")} ${d.hosts.map((/** @type {any} */ h) => (h.allow ?? []).join(", ")).join("; ")}</div>` : nothing}</li>`)}</ul>
     ${total > list.length ? quiet(`and ${total - list.length} more`) : nothing}`;
+}
+
+/** @param {any} b */
+function boundChange(b) {
+  const rules = (/** @type {any[]} */ list) => (list ?? []).map((r) => JSON.stringify(r)).join(" and ");
+  return html`${b.removed?.length ? html`<div>${mark("minus", "bound")} ${b.tool} <code>${rules(b.removed)}</code></div>` : nothing}
+    ${b.added?.length ? html`<div>${mark("plus", "bound")} ${b.tool} <code>${rules(b.added)}</code></div>` : nothing}`;
 }
 
 /** @param {any} data @param {Page} page */

@@ -1429,9 +1429,44 @@ var mutations = []mutation{
 
 	// Approvals.
 	{
-		"unless leaves out calls without the value", "toolgroups/bounds/evaluate.go",
-		`if w.rule.allowMissing && w.budget >= 0 {`, `if w.budget >= 0 {`,
+		"unless leaves out calls without the value", "toolgroups/bounds/tree.go",
+		`if !p.allowMissing && n.required < 0 {`, `if false {`,
 		"./toolgroups/approval TestRules_ForArguments",
+	},
+	{
+		"a tool is shown whose bounds let nothing through", "toolgroups/bound.go",
+		`if !bounds.Satisfiable(checks) {`, `if false {`,
+		"./property_test TestVisible_EqualsCallableInEveryState",
+	},
+	{
+		"the diff of a role change hides a bound that is removed", "org/diff.go",
+		`Removed: rulesWithout(was[name], is[name])`, `Removed: rulesWithout(is[name], is[name])`,
+		"./org TestDiff_NamesBounds",
+	},
+	{
+		"a pause ends the requests of the role", "runtime/approval_record.go",
+		`if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {`, `if d.Allowed() {`,
+		"./runtime TestApproval_ToolKept",
+	},
+	{
+		"requests go on waiting when a role was deleted", "runtime/organization.go",
+		`"deleted", &diff, changes)
+		lost = rt.voidLost(b, callable)`, `"deleted", &diff, changes)`,
+		"./runtime TestApproval_ToolLost",
+	},
+	{
+		"a path with the same beginning as another one is not checked", "toolgroups/bounds/tree.go",
+		`			return i
+		}
+		last = i`, `			return i
+		}
+		last = -1`,
+		"./toolgroups/bounds TestRead_AsReference",
+	},
+	{
+		"a tool may read an argument that differs in case from the bounded one", "toolgroups/bounds/evaluate.go",
+		`case similar:`, `case similar && value == "":`,
+		"./toolgroups/bounds TestRead_AsReference",
 	},
 	{
 		"an unless that may be missing leaves out calls", "toolgroups/approval/approval.go",

@@ -1,0 +1,89 @@
+package runtime_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups/approval"
+)
+
+// wantVoid checks that no request waits, and that the record says why one is void.
+func (b *bank) wantVoid(t *testing.T, id string) {
+	t.Helper()
+	e := b.waitEvent(t, func(e journal.Event) bool {
+		d, ok := e.Body.(journal.ApprovalDecided)
+		return ok && d.Approval == id
+	})
+	if d := e.Body.(journal.ApprovalDecided); d.Outcome != journal.ApprovalVoid || d.Reason != "the tool is not available to the role any more" || len(b.ListApprovals(operator)) != 0 {
+		t.Errorf("%+v, waiting: %+v", d, b.ListApprovals(operator))
+	}
+}
+
+// A request ends in the commit that takes the tool from its role, and its call is denied then,
+// not at the deadline.
+func TestApproval_ToolLost(t *testing.T) {
+	none, nobody := groupSet(), []org.RoleSpec{{Name: "finance", Use: groupSet(), Grant: groupSet()}}
+	for name, take := range map[string]func(*bank, identity.RoleID) error{
+		"a configuration without the tool": func(b *bank, _ identity.RoleID) error {
+			return b.ApplyConfig(runtime.OrgConfig{Roles: append(nobody, org.RoleSpec{Name: "clerk", Use: none, Grant: none})})
+		},
+		"a configuration without the role": func(b *bank, _ identity.RoleID) error {
+			return b.ApplyConfig(runtime.OrgConfig{Roles: nobody})
+		},
+		"a change of the role": func(b *bank, id identity.RoleID) error {
+			_, _, err := b.UpdateRole(operator, id, org.RoleSpec{Use: none, Grant: none}, false)
+			return err
+		},
+		"the end of the role": func(b *bank, id identity.RoleID) error {
+			_, err := b.DeleteRole(operator, id, false)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank(t, financeRule)
+			made, err := b.CreateRole(t.Context(), tool.Call{By: operator}, org.RoleSpec{Name: "teller", Use: groupSet("probe"), Grant: none, Approval: []approval.Rule{b.rule}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			role := "teller"
+			if strings.Contains(name, "configuration") {
+				role, made.ID = "clerk", b.clerk.ID
+			}
+			task := b.start(t, org.TaskSpec{Text: "pay", Role: role})
+			ann := identity.ByCaller("ann", made.ID)
+			b.waiting(t, 1)
+			b.invoke(t, ann, "transfer", obj{"amount": 7})
+			list := b.waiting(t, 2)
+			if err := take(b, made.ID); err != nil {
+				t.Fatal(err)
+			}
+			b.wantDenied(t, task, errcode.ToolNotAvailable, "")
+			b.wantDecided(t, b.approvers["finance bob"], approve(list[0].ID), "approval_not_found")
+			b.wantVoid(t, list[0].ID)
+			b.wantVoid(t, list[1].ID)
+		})
+	}
+}
+
+// Other changes and a pause of the role take no tool away: the request goes on waiting.
+func TestApproval_ToolKept(t *testing.T) {
+	b := newBank(t, financeRule)
+	b.begin(t)
+	a := b.waiting(t, 1)[0]
+	if _, _, err := b.PauseRole(operator, b.clerk.ID, "lunch"); err != nil {
+		t.Fatal(err)
+	}
+	b.configure(t, b.rule)
+	if _, _, err := b.ResumeRole(operator, b.clerk.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.waiting(t, 1)[0]; now.ID != a.ID {
+		t.Errorf("%+v", now)
+	}
+}

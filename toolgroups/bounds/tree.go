@@ -1,0 +1,69 @@
+package bounds
+
+// every is the step that means every element of an array.
+const every = "*"
+
+// pathTree has the paths of a rule, so that arguments are read once for all of them. The first
+// node is the root, which no step leads to. An empty tree has no paths.
+type pathTree []node
+
+// node is a place in the arguments that paths lead to. Other nodes are referred to by their index
+// in the tree, paths by their index in the rule. -1 is none.
+type node struct {
+	step     string // the last one that leads here
+	first    int    // the first of the paths that lead here or further
+	required int    // the first of them that rejects a missing value
+	end      int    // the path that ends here
+	paths    int    // how many lead here or further
+	children int    // how many nodes are below
+	child    int    // the first of them
+	next     int    // the next node below the same one
+}
+
+// newTree returns the tree of paths.
+func newTree(paths []pathRule) pathTree {
+	t := make(pathTree, 1, 1+len(paths))
+	t[0] = newNode("", 0)
+	for i := range paths {
+		at := 0
+		t[at].lead(i, &paths[i])
+		for _, step := range paths[i].steps {
+			at = t.below(at, step, i)
+			t[at].lead(i, &paths[i])
+		}
+		t[at].end = i
+	}
+	return t
+}
+
+func newNode(step string, path int) node {
+	return node{step: step, first: path, required: -1, end: -1, child: -1, next: -1}
+}
+
+// lead adds a path that leads to n.
+func (n *node) lead(i int, p *pathRule) {
+	n.paths++
+	if !p.allowMissing && n.required < 0 {
+		n.required = i
+	}
+}
+
+// below returns the node that a step leads to from another one. It adds the node if there is none.
+func (t *pathTree) below(at int, step string, path int) int {
+	last := -1
+	for i := (*t)[at].child; i >= 0; i = (*t)[i].next {
+		if (*t)[i].step == step {
+			return i
+		}
+		last = i
+	}
+	*t = append(*t, newNode(step, path))
+	added := len(*t) - 1
+	if last < 0 {
+		(*t)[at].child = added
+	} else {
+		(*t)[last].next = added
+	}
+	(*t)[at].children++
+	return added
+}
