@@ -38,6 +38,9 @@ func limitsLine(l client.TaskLimits) string {
 	if l.Cost > 0 {
 		tokens += ", cost " + strconv.FormatFloat(l.Cost, 'f', -1, 64)
 	}
+	if l.Calls > 0 {
+		tokens += ", " + strconv.FormatInt(l.Calls, 10) + " tool calls"
+	}
 	return fmt.Sprintf("limits: %s, %d requests to models, %d turns, %d agents, %d hired by one, %d answers of a turn",
 		tokens, l.Requests, l.Turns, l.Agents, l.Hires, l.Rounds)
 }

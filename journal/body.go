@@ -75,6 +75,7 @@ type ModelBudget struct {
 	Tokens   int64 `json:"tokens,omitempty"`
 	Cost     int64 `json:"costNano,omitempty"` // in billionths of the currency of the prices
 	Requests int64 `json:"requests,omitempty"` // to language models
+	Calls    int64 `json:"calls,omitempty"`    // of tools
 }
 
 // AgentTerminated records the termination of an agent.
@@ -366,6 +367,7 @@ type TaskRetried struct {
 	Cost   int64  `json:"costNano,omitempty"`
 
 	Requests int64 `json:"requests,omitempty"` // likewise
+	Calls    int64 `json:"calls,omitempty"`    // likewise, of tools
 }
 
 // BudgetWarning records that a large part of a budget is used, after the answer of an agent.

@@ -71,7 +71,7 @@ var bodies = []struct {
 	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c"}, "approval call tool outcome by as auth reason override digest args waited caller"},
 	{journal.BudgetWarning{Owner: "a", Quantity: "tokens", Used: 8, Limit: 10}, "owner quantity used limit"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
-	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7}, "by tokens costNano requests"},
+	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7, Calls: 8}, "by tokens costNano requests calls"},
 	{journal.Paused{By: "operator", Reason: "r", RoleID: "w", All: true, Epoch: 4}, "by reason roleId all epoch"},
 	{journal.Resumed{By: "operator", Reason: "r", RoleID: "w", All: true, Epoch: 5}, "by reason roleId all epoch"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},

@@ -110,11 +110,12 @@ type TaskPause struct {
 	At time.Time `json:"at"`
 }
 
-// ModelAllowance is an amount of model usage. A zero field is none.
+// ModelAllowance is an amount of model usage and of tool calls. A zero field is none.
 type ModelAllowance struct {
 	Tokens   int64 `json:"tokens,omitempty"`
 	Cost     int64 `json:"costNano,omitempty"` // in billionths of the currency of the prices
 	Requests int64 `json:"requests,omitempty"` // to language models; records of old versions have none
+	Calls    int64 `json:"calls,omitempty"`    // of tools, that are started; likewise
 }
 
 // MaxAllowance is the largest amount of a field of a ModelAllowance that a request may name.
@@ -123,19 +124,19 @@ const MaxAllowance = 1 << 50
 // maxCost is the largest cost of a budget that a request names.
 const maxCost = 1e6
 
-// NewAllowance returns an allowance whose cost is in the currency of the prices. It reports false
-// if an amount is negative, too large or no number, or the cost is less than a billionth.
-func NewAllowance(tokens, requests int64, cost float64) (ModelAllowance, bool) {
+// WithCost returns a with a cost in the currency of the prices. It reports false if an amount is
+// negative, too large or no number, or the cost is less than a billionth.
+func (a ModelAllowance) WithCost(cost float64) (ModelAllowance, bool) {
 	if !(cost >= 0 && cost <= maxCost) {
 		return ModelAllowance{}, false
 	}
-	a := ModelAllowance{Tokens: tokens, Requests: requests, Cost: int64(math.Round(cost * 1e9))}
+	a.Cost = int64(math.Round(cost * 1e9))
 	return a, a.IsValid() && (cost == 0 || a.Cost > 0)
 }
 
 // IsValid reports whether no field of a is negative or more than MaxAllowance.
 func (a ModelAllowance) IsValid() bool {
-	for _, n := range []int64{a.Tokens, a.Cost, a.Requests} {
+	for _, n := range []int64{a.Tokens, a.Cost, a.Requests, a.Calls} {
 		if n < 0 || n > MaxAllowance {
 			return false
 		}

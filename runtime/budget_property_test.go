@@ -1,11 +1,13 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +24,7 @@ import (
 )
 
 // quantityNames are the quantities of a budget, in the order in which tallies list them.
-var quantityNames = []string{"requests", "tokens", "cost"}
+var quantityNames = []string{"requests", "tokens", "cost", "calls"}
 
 // budgetOracle computes the budgets of a task from its events, as plainly as possible.
 type budgetOracle struct {
@@ -75,7 +77,7 @@ func (o *budgetOracle) read(e journal.Event) {
 		o.order = append(o.order, e.Agent)
 		o.parent[e.Agent], o.name[e.Agent], o.used[e.Agent] = b.Parent, b.Name, map[string]int64{}
 		if b.Budget != nil {
-			o.budget[e.Agent] = map[string]int64{"requests": b.Budget.Requests, "tokens": b.Budget.Tokens, "cost": b.Budget.Cost}
+			o.budget[e.Agent] = map[string]int64{"requests": b.Budget.Requests, "tokens": b.Budget.Tokens, "cost": b.Budget.Cost, "calls": b.Budget.Calls}
 		}
 	case journal.AgentTerminated:
 		o.ended[e.Agent] = true
@@ -85,6 +87,10 @@ func (o *budgetOracle) read(e journal.Event) {
 		used["tokens"] += int64(b.Answer.Usage.Input + b.Answer.Usage.Output)
 		used["cost"] += int64(b.Answer.Usage.Cost)
 		o.done[e.Agent] = o.done[e.Agent] || b.Answer.Finish == model.FinishEnd
+	case journal.ToolCall:
+		if b.Decision == journal.Allowed {
+			o.used[e.Agent]["calls"]++
+		}
 	case journal.TurnFailed:
 		o.used[e.Agent]["requests"] += int64(b.Unanswered)
 		o.done[e.Agent] = true
@@ -103,6 +109,7 @@ func (o *budgetOracle) read(e journal.Event) {
 		o.limits["tokens"] += b.Tokens
 		o.limits["cost"] += b.Cost
 		o.limits["requests"] += b.Requests
+		o.limits["calls"] += b.Calls
 		for _, used := range o.used {
 			used["requests"] = 0
 		}
@@ -179,7 +186,7 @@ func (o *budgetOracle) tallies() (list []runtime.BudgetTally) {
 }
 
 // budgetModel answers with the usage that the last message of the operator asks for, and a message
-// of an agent with none of its own.
+// of an agent with none of its own. It calls as many tools as that message asks for.
 var budgetModel = withWindow(1_000_000, answerFunc(func(r model.Request) model.Answer {
 	list := messages(r)
 	last := list[len(list)-1]
@@ -190,6 +197,10 @@ var budgetModel = withWindow(1_000_000, answerFunc(func(r model.Request) model.A
 		answer.Usage = model.TokenUsage{Input: 1 + int(ask.Get("use").Int()), Cost: 1}
 		if ask.Get("end").Bool() {
 			answer.Finish, answer.Text = model.FinishEnd, "done"
+		}
+		if n := int(ask.Get("calls").Int()); n > 0 && r.Items[len(r.Items)-1].Result == nil {
+			answer.Finish, answer.Text, answer.Calls = model.FinishToolCalls, "", slices.Repeat([]model.Call{{Name: "look", Args: mustJSON(obj{})}}, n)
+			answer.Calls[n-1].Name = "act"
 		}
 	}
 	return answer
@@ -208,7 +219,7 @@ type budgetHistory struct {
 }
 
 // budgetCounts says what the histories have reached.
-type budgetCounts struct{ spawns, refused, failed, paused, killed int }
+type budgetCounts struct{ spawns, refused, failed, paused, killed, callsFailed, callsPaused int }
 
 // Over random spawns, requests, answers, ends, retries and crashes: what is used and reserved never
 // exceeds a budget, each decision is that of a plain computation from the record, a restart changes
@@ -222,16 +233,18 @@ func TestBudget_IsConserved(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", counts)
-	if counts.spawns == 0 || counts.refused == 0 || counts.failed == 0 || counts.paused == 0 || counts.killed == 0 {
+	if counts.spawns == 0 || counts.refused == 0 || counts.failed == 0 || counts.paused == 0 || counts.killed == 0 || counts.callsFailed == 0 || counts.callsPaused == 0 {
 		t.Errorf("the histories did not reach all of %+v", counts)
 	}
 }
 
 func (h *budgetHistory) run(t *testing.T) {
 	dir := fastTempDir(t)
-	h.limits = map[string]int64{"requests": 20 + h.random.Int64N(30), "tokens": 10_000 + h.random.Int64N(40_000), "cost": 3 + h.random.Int64N(20)}
+	h.limits = map[string]int64{"requests": 20 + h.random.Int64N(30), "tokens": 10_000 + h.random.Int64N(40_000), "cost": 3 + h.random.Int64N(20), "calls": 3 + h.random.Int64N(12)}
 	h.open = func() *fixture {
-		return fixtureConfig{dir: dir, model: budgetModel, configure: func(c *runtime.Config) {
+		nothing := func(context.Context, obj) (any, error) { return obj{}, nil }
+		tools := []tool.Tool{newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, nothing), newTool(t, "act", tool.Options{}, nothing)}
+		return fixtureConfig{dir: dir, model: budgetModel, tools: tools, configure: func(c *runtime.Config) {
 			c.Budget = runtime.TaskBudget{Tokens: runtime.NoTokenLimit, Cost: model.Money(h.limits["cost"])}
 			c.Limits.Requests = int(h.limits["requests"])
 		}, wrapStore: func(s journal.Store) journal.Store {
@@ -241,8 +254,8 @@ func (h *budgetHistory) run(t *testing.T) {
 	}
 	h.fixture = h.open()
 	h.crash.commitsLeft = 1 << 30
-	h.task = h.start(t, org.TaskSpec{Text: "go", Open: true, Budget: org.ModelAllowance{Tokens: h.limits["tokens"]}})
-	role, err := h.CreateRole(t.Context(), newCall(identity.ByAgent(h.topAgent(t, h.task))), org.RoleSpec{Name: "worker", Use: groupSet()})
+	h.task = h.start(t, org.TaskSpec{Text: "go", Open: true, Budget: org.ModelAllowance{Tokens: h.limits["tokens"], Calls: h.limits["calls"]}})
+	role, err := h.CreateRole(t.Context(), newCall(identity.ByAgent(h.topAgent(t, h.task))), org.RoleSpec{Name: "worker", Use: groupSet("probe"), Grant: groupSet("probe")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +278,7 @@ func (h *budgetHistory) step(t *testing.T) {
 	case n < 4:
 		h.spawn(t, a.ID)
 	case n < 8:
-		ask := mustJSON(obj{"use": h.random.IntN(1000), "end": h.random.IntN(3) == 0})
+		ask := mustJSON(obj{"use": h.random.IntN(1000), "end": h.random.IntN(3) == 0, "calls": max(0, h.random.IntN(8)-3)})
 		_, err := h.SendMessage(t.Context(), newCall(operator), string(a.ID), ask, 0)
 		h.check(t, err, journal.ErrClosed, errcode.Conflict)
 	case n < 9 && a.Parent != "":
@@ -289,14 +302,14 @@ func (h *budgetHistory) spawn(t *testing.T, parent identity.AgentID) {
 	for _, f := range []struct {
 		field *int64
 		most  int64
-	}{{&b.Requests, 20}, {&b.Tokens, 20_000}, {&b.Cost, 8}} {
+	}{{&b.Requests, 20}, {&b.Tokens, 20_000}, {&b.Cost, 8}, {&b.Calls, 10}} {
 		if h.random.IntN(2) == 0 {
 			*f.field = 1 + h.random.Int64N(f.most)
 		}
 	}
 	fits := true
 	o := readOracle(t, h.fixture, h.task, h.limits)
-	for q, n := range map[string]int64{"requests": b.Requests, "tokens": b.Tokens, "cost": b.Cost} {
+	for q, n := range map[string]int64{"requests": b.Requests, "tokens": b.Tokens, "cost": b.Cost, "calls": b.Calls} {
 		if left, limited := o.left(parent, q); n > 0 && limited && left < n {
 			fits = false
 		}
@@ -358,7 +371,7 @@ func (h *budgetHistory) settle(t *testing.T) {
 			break
 		}
 		h.counts.paused++
-		err := h.RetryTask(t.Context(), h.task, operator, org.ModelAllowance{Tokens: 5000, Cost: 5, Requests: 5})
+		err := h.RetryTask(t.Context(), h.task, operator, org.ModelAllowance{Tokens: 5000, Cost: 5, Requests: 5, Calls: 5})
 		h.check(t, err, journal.ErrClosed)
 	}
 	h.compare(t)
@@ -429,7 +442,7 @@ func (h *budgetHistory) endAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tally.Budgets) != 3 {
+	if len(tally.Budgets) != len(quantityNames) {
 		t.Errorf("budgets at the end: %+v", tally.Budgets)
 	}
 	for _, b := range tally.Budgets {
@@ -440,7 +453,11 @@ func (h *budgetHistory) endAll(t *testing.T) {
 	for _, e := range eventsOf[journal.TurnFailed](t, h.fixture) {
 		if e.Body.(journal.TurnFailed).Code == errcode.BudgetExceeded {
 			h.counts.failed++
+			h.counts.callsFailed += strings.Count(e.Body.(journal.TurnFailed).Message, " tool calls, and ")
 		}
+	}
+	for _, b := range bodiesOf[journal.TaskPaused](t, h.fixture) {
+		h.counts.callsPaused += strings.Count(b.Reason, " tool calls, and ")
 	}
 	h.shutdown(t)
 }

@@ -17,18 +17,21 @@ const (
 	requestQuantity quantity = iota // requests to language models, since the last retry
 	tokenQuantity
 	costQuantity
+	callQuantity // tool calls that were started
 	quantities
 )
 
 // String returns the name of q, as events and the API have it.
-func (q quantity) String() string { return [quantities]string{"requests", "tokens", "cost"}[q] }
+func (q quantity) String() string {
+	return [quantities]string{"requests", "tokens", "cost", "calls"}[q]
+}
 
 // amounts has an amount of each quantity.
 type amounts [quantities]int64
 
 // amountsOf converts an allowance.
 func amountsOf(a org.ModelAllowance) amounts {
-	return amounts{requestQuantity: a.Requests, tokenQuantity: a.Tokens, costQuantity: a.Cost}
+	return amounts{requestQuantity: a.Requests, tokenQuantity: a.Tokens, costQuantity: a.Cost, callQuantity: a.Calls}
 }
 
 // usageAmounts returns the tokens and the cost of a usage.

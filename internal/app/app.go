@@ -390,7 +390,7 @@ func taskBudget(b config.Budget) runtime.TaskBudget {
 	if b.WarnAt == config.NoLimit {
 		b.WarnAt = runtime.NoWarning
 	}
-	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost), WarnAt: b.WarnAt}
+	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost), Calls: b.Calls, WarnAt: b.WarnAt}
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {

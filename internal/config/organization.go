@@ -41,10 +41,11 @@ type Retention struct {
 	Workspaces     time.Duration // private workspaces of tasks that are done, from their end
 }
 
-// Budget limits what the models of one task may use. A zero field is not set.
+// Budget limits what the agents of one task may use. A zero field is not set.
 type Budget struct {
 	Tokens int64 // NoLimit for any number
 	Cost   int64 // in billionths of the currency unit of prices
+	Calls  int64 `json:",omitzero"` // of tools
 	WarnAt int   `json:",omitzero"` // percent of a limit after which a warning is recorded; NoLimit for none
 }
 
@@ -82,7 +83,7 @@ const (
 	maxArtifactBytes  = 256 << 20 // an artifact is held in memory
 	maxDiskReserve    = 1 << 50
 	maxRecorded       = 1 << 60
-	maxBudget         = 1 << 50 // tokens
+	maxBudget         = 1 << 50 // tokens, or calls
 	maxConnections    = 16_384  // each new connection looks at all of them
 	maxRetention      = 10 * 366 * 24 * time.Hour
 )
@@ -106,6 +107,7 @@ func readOrganization(it item) {
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens": tokensField(&org.Budget.Tokens),
 			"cost":   priceField(&org.Budget.Cost),
+			"calls":  yamldoc.BoundedInt(&org.Budget.Calls, maxBudget),
 			"warnAt": percentField(&org.Budget.WarnAt),
 		}),
 		"retention": yamldoc.MappingField(yamldoc.Fields{

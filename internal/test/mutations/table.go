@@ -1062,6 +1062,30 @@ var mutations = []mutation{
 		"./runtime TestBudget_IsConserved",
 	},
 	{
+		"tool calls do not count", "runtime/budget_warning.go",
+		`.used[callQuantity] += int64(started)`, `.used[callQuantity] += 0`,
+		"./runtime TestBudget_CallsPauseTask",
+	},
+	{
+		"tool calls of earlier processes do not count", "runtime/usage.go",
+		`			t.nodeOf(e.Agent).used[callQuantity]++
+`, ``,
+		"./runtime TestBudget_CallsPauseTask",
+	},
+	{
+		"tool calls start beyond the budget", "runtime/record.go",
+		`, r.a.checkCallBudget(calls)); err != nil {`, `); err != nil {`,
+		"./runtime TestBudget_CallsOfDriver",
+	},
+	{
+		"an answer whose calls do not fit the budget is lost", "runtime/budget_calls.go",
+		`		if err := r.keepAnswer(); err != nil {
+			return err
+		}
+`, ``,
+		"./runtime TestBudget_CallsOfOrganization",
+	},
+	{
 		"a new id makes a result new", "runtime/steady.go",
 		`func steadySum(name, document string) uint64 { return sumOf(name, document, true) }`, `func steadySum(name, document string) uint64 { return sumOf(name, document, false) }`,
 		"./runtime TestLoop_ResultsThatDifferInSubstance",
