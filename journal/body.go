@@ -68,6 +68,7 @@ type AgentSpawned struct {
 	RoleID identity.RoleID  `json:"roleId"`
 	Tools  []string         `json:"tools"`           // tools visible at the start
 	Budget *ModelBudget     `json:"budget,omitzero"` // of the agent and those below it; absent if it shares that of its parent
+	Most   *ModelBudget     `json:"most,omitzero"`   // that its role allows it; nothing is reserved for it
 }
 
 // ModelBudget is the part of a budget that an agent has. A zero field is no part.

@@ -41,7 +41,7 @@ var bodies = []struct {
 	fields string
 }{
 	{journal.TaskStarted{Text: "t", Caller: "operator", As: "a", AsID: "r", Groups: []string{"g"}, State: "s"}, "text caller as groups state asId"},
-	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}, Budget: &journal.ModelBudget{Tokens: 1}}, "name parent roleId tools budget"},
+	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}, Budget: &journal.ModelBudget{Tokens: 1}, Most: &journal.ModelBudget{Calls: 2}}, "name parent roleId tools budget most"},
 	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
 	{journal.MessageReceived{Message: message}, "message"},

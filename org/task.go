@@ -134,6 +134,22 @@ func (a ModelAllowance) WithCost(cost float64) (ModelAllowance, bool) {
 	return a, a.IsValid() && (cost == 0 || a.Cost > 0)
 }
 
+// Within returns the smaller amount of each field of a and most. A zero field sets no limit.
+func (a ModelAllowance) Within(most ModelAllowance) ModelAllowance {
+	return ModelAllowance{
+		Tokens: smallerAmount(a.Tokens, most.Tokens), Cost: smallerAmount(a.Cost, most.Cost),
+		Requests: smallerAmount(a.Requests, most.Requests), Calls: smallerAmount(a.Calls, most.Calls),
+	}
+}
+
+// smallerAmount returns the smaller of two amounts of which 0 is none.
+func smallerAmount(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
 // IsValid reports whether no field of a is negative or more than MaxAllowance.
 func (a ModelAllowance) IsValid() bool {
 	for _, n := range []int64{a.Tokens, a.Cost, a.Requests, a.Calls} {
@@ -308,6 +324,9 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 	}
 	if err := errors.Join(o.checkOffersTools(&task, &agent, s), o.checkAgentShare("start a task", &task, 1)); err != nil {
 		return Task{}, Agent{}, nil, err
+	}
+	if role, ok := o.roles[agent.Role]; ok {
+		task.Budget = task.Budget.Within(role.Limits.Budget)
 	}
 	changes := o.storeBeginning(s, begin)
 	o.addTask(task.summary())

@@ -33,6 +33,7 @@ type budgetOracle struct {
 	parent map[identity.AgentID]identity.AgentID
 	name   map[identity.AgentID]string
 	budget map[identity.AgentID]map[string]int64
+	part   map[identity.AgentID]map[string]int64 // what the parent has given of it
 	used   map[identity.AgentID]map[string]int64
 	done   map[identity.AgentID]bool // has answered or failed
 	ended  map[identity.AgentID]bool
@@ -52,7 +53,7 @@ func readOracle(t *testing.T, fx *fixture, id identity.TaskID, limits map[string
 	_ = fx.Flush()
 	o := &budgetOracle{
 		limits: map[string]int64{}, parent: map[identity.AgentID]identity.AgentID{}, name: map[identity.AgentID]string{},
-		budget: map[identity.AgentID]map[string]int64{}, used: map[identity.AgentID]map[string]int64{},
+		budget: map[identity.AgentID]map[string]int64{}, part: map[identity.AgentID]map[string]int64{}, used: map[identity.AgentID]map[string]int64{},
 		done: map[identity.AgentID]bool{}, ended: map[identity.AgentID]bool{}, warned: map[warnedLimit]int64{},
 	}
 	for q, n := range limits {
@@ -76,8 +77,16 @@ func (o *budgetOracle) read(e journal.Event) {
 	case journal.AgentSpawned:
 		o.order = append(o.order, e.Agent)
 		o.parent[e.Agent], o.name[e.Agent], o.used[e.Agent] = b.Parent, b.Name, map[string]int64{}
-		if b.Budget != nil {
-			o.budget[e.Agent] = map[string]int64{"requests": b.Budget.Requests, "tokens": b.Budget.Tokens, "cost": b.Budget.Cost, "calls": b.Budget.Calls}
+		if b.Budget == nil && b.Most == nil {
+			return
+		}
+		part, most := recordedAmounts(b.Budget), recordedAmounts(b.Most)
+		o.part[e.Agent], o.budget[e.Agent] = part, map[string]int64{}
+		for _, q := range quantityNames {
+			o.budget[e.Agent][q] = max(part[q], most[q])
+			if part[q] > 0 && most[q] > 0 {
+				o.budget[e.Agent][q] = min(part[q], most[q])
+			}
 		}
 	case journal.AgentTerminated:
 		o.ended[e.Agent] = true
@@ -116,6 +125,19 @@ func (o *budgetOracle) read(e journal.Event) {
 	}
 }
 
+// recordedAmounts returns a recorded budget by quantity.
+func recordedAmounts(b *journal.ModelBudget) map[string]int64 {
+	if b == nil {
+		return map[string]int64{}
+	}
+	return map[string]int64{"requests": b.Requests, "tokens": b.Tokens, "cost": b.Cost, "calls": b.Calls}
+}
+
+// reserves reports whether the budget of the parent has a reserved part for an agent.
+func (o *budgetOracle) reserves(id identity.AgentID, q string) bool {
+	return o.part[id][q] > 0 && !o.done[id]
+}
+
 // owner returns the agent whose budget an agent uses, "" for that of the task.
 func (o *budgetOracle) owner(id identity.AgentID) identity.AgentID {
 	for ; id != ""; id = o.parent[id] {
@@ -144,7 +166,7 @@ func (o *budgetOracle) spent(owner identity.AgentID, q string, kept bool) (total
 			continue
 		}
 		below := o.spent(id, q, kept)
-		if kept && !o.done[id] {
+		if kept && o.reserves(id, q) {
 			below = max(below, o.budget[id][q])
 		}
 		total += below
@@ -161,7 +183,7 @@ func (o *budgetOracle) left(id identity.AgentID, q string) (left int64, limited 
 			if rest := n - o.spent(owner, q, kept); !limited || rest < left {
 				left, limited = rest, true
 			}
-			kept = kept && (o.done[owner] || owner == "")
+			kept = kept && !o.reserves(owner, q)
 		}
 		if owner == "" {
 			return left, limited
@@ -213,6 +235,8 @@ type budgetHistory struct {
 	random *rand.Rand
 	task   identity.TaskID
 	role   identity.RoleID
+	capped identity.RoleID // whose agents may use most of each quantity at most
+	most   org.ModelAllowance
 	limits map[string]int64
 	counts *budgetCounts
 	crash  *crashingStore // of the current process
@@ -260,6 +284,12 @@ func (h *budgetHistory) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.role = role.ID
+	h.most = org.ModelAllowance{Requests: 1 + h.random.Int64N(20), Tokens: 1000 + h.random.Int64N(20_000), Calls: 1 + h.random.Int64N(10)}
+	role, err = h.CreateRole(t.Context(), newCall(identity.ByAgent(h.topAgent(t, h.task))), org.RoleSpec{Name: "capped", Use: groupSet("probe"), Grant: groupSet("probe"), Limits: org.AgentLimits{Budget: h.most}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.capped = role.ID
 	for range 5 + h.random.IntN(15) {
 		h.step(t)
 		h.settle(t)
@@ -307,18 +337,32 @@ func (h *budgetHistory) spawn(t *testing.T, parent identity.AgentID) {
 			*f.field = 1 + h.random.Int64N(f.most)
 		}
 	}
-	fits := true
+	fits, reserved, role := true, b, h.role
+	if h.random.IntN(3) == 0 {
+		role, reserved = h.capped, smallerParts(b, h.most)
+	}
 	o := readOracle(t, h.fixture, h.task, h.limits)
-	for q, n := range map[string]int64{"requests": b.Requests, "tokens": b.Tokens, "cost": b.Cost, "calls": b.Calls} {
+	for q, n := range map[string]int64{"requests": reserved.Requests, "tokens": reserved.Tokens, "cost": reserved.Cost, "calls": reserved.Calls} {
 		if left, limited := o.left(parent, q); n > 0 && limited && left < n {
 			fits = false
 		}
 	}
-	h.spawnAs(t, parent, b, fits, newCall(identity.ByAgent(parent)))
+	h.spawnAs(t, parent, role, b, fits, newCall(identity.ByAgent(parent)))
 }
 
-func (h *budgetHistory) spawnAs(t *testing.T, parent identity.AgentID, b org.ModelAllowance, fits bool, c tool.Call) {
-	s := org.SpawnSpec{Role: h.role, Budget: b, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
+// smallerParts returns the parts that are reserved of a role with a limit.
+func smallerParts(b, most org.ModelAllowance) org.ModelAllowance {
+	for _, f := range []struct {
+		part *int64
+		most int64
+	}{{&b.Requests, most.Requests}, {&b.Tokens, most.Tokens}, {&b.Calls, most.Calls}} {
+		*f.part = min(*f.part, f.most)
+	}
+	return b
+}
+
+func (h *budgetHistory) spawnAs(t *testing.T, parent identity.AgentID, role identity.RoleID, b org.ModelAllowance, fits bool, c tool.Call) {
+	s := org.SpawnSpec{Role: role, Budget: b, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	_, err := h.SpawnAgent(t.Context(), c, s, nil)
 	switch {
 	case errors.Is(err, journal.ErrClosed): // the process was killed: the call is repeated by the next one

@@ -88,9 +88,18 @@ const (
 	maxRetention      = 10 * 366 * 24 * time.Hour
 )
 
-// Limits limits one turn of an agent. A zero field is not set.
+// Limits limits an agent. A zero field is not set.
 type Limits struct {
-	Rounds int // rounds of tool calls in one turn
+	Rounds int         // rounds of tool calls in one turn
+	Budget AgentBudget `json:",omitzero"` // only of a role
+}
+
+// AgentBudget limits what an agent and those below it use. A zero field is not set.
+type AgentBudget struct {
+	Tokens   int64
+	Cost     int64 // in billionths of the currency unit of prices
+	Requests int64 // to language models
+	Calls    int64 // of tools
 }
 
 // readOrganization reads the document of kind organization.
@@ -159,7 +168,15 @@ func percentField(to *int) func(yamldoc.Value) {
 
 // limitsField reads the limits of a role.
 func limitsField(to *Limits) func(yamldoc.Value) {
-	return yamldoc.MappingField(yamldoc.Fields{"rounds": yamldoc.CountField(&to.Rounds)})
+	return yamldoc.MappingField(yamldoc.Fields{
+		"rounds": yamldoc.CountField(&to.Rounds),
+		"budget": yamldoc.MappingField(yamldoc.Fields{
+			"tokens":   yamldoc.BoundedInt(&to.Budget.Tokens, maxBudget),
+			"cost":     priceField(&to.Budget.Cost),
+			"requests": yamldoc.BoundedInt(&to.Budget.Requests, maxBudget),
+			"calls":    yamldoc.BoundedInt(&to.Budget.Calls, maxBudget),
+		}),
+	})
 }
 
 // organizationLimitsField reads the limits of the organization.

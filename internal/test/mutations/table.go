@@ -1012,7 +1012,7 @@ var mutations = []mutation{
 	},
 	{
 		"the budget of an agent is not taken from its parent's", "runtime/budget_tree.go",
-		`		if p.kept && c.kept {`, `		if false {`,
+		`		if p.kept {`, `		if false {`,
 		"./runtime TestBudget_IsConserved",
 	},
 	{
@@ -1048,7 +1048,7 @@ var mutations = []mutation{
 	},
 	{
 		"the budget of an agent is not read from the record", "runtime/budget_agent.go",
-		`		if b.Budget != nil {`, `		if false {`,
+		`part: allowanceOf(b.Budget), `, ``,
 		"./runtime TestBudget_IsConserved",
 	},
 	{
@@ -1060,6 +1060,24 @@ var mutations = []mutation{
 		"a warning is recorded with each answer", "runtime/budget_warning.go",
 		`n.warned[w.quantity] != n.limit[w.quantity]`, `true`,
 		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"the budget of a role does not hold", "runtime/budget_agent.go",
+		`, most: rt.org.SpawnLimit(parent, s.Role)}`, `}`,
+		"./runtime TestBudget_OfRole",
+	},
+	{
+		"the budget of a role is reserved for each agent", "runtime/budget_agent.go",
+		`	for q, n := range amountsOf(b.part) {
+		if n > 0 {`, `	for q := range amountsOf(b.part) {
+		if true {`,
+		"./runtime TestBudget_OfRole",
+	},
+	{
+		"the budget of a role does not bound its tasks", "org/task.go",
+		`		task.Budget = task.Budget.Within(role.Limits.Budget)
+`, ``,
+		"./runtime TestBudget_OfRoleOfTask",
 	},
 	{
 		"tool calls do not count", "runtime/budget_warning.go",
