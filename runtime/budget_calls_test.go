@@ -81,6 +81,9 @@ func TestBudget_CallsOfOrganization(t *testing.T) {
 		spec := fx.groupTask(t, "probe")
 		spec.Budget.Calls = own
 		fx.wantPaused(t, fx.wait(t, fx.start(t, spec)), errcode.BudgetExceeded)
+		if n := len(eventsOf[journal.ModelAnswered](t, fx)); n != 3 {
+			t.Errorf("%d answers are on record, want 3", n)
+		}
 		if ran.Load() != 2 {
 			t.Errorf("%d calls ran, want 2", ran.Load())
 		}

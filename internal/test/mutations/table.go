@@ -1075,8 +1075,7 @@ var mutations = []mutation{
 	},
 	{
 		"the budget of a role does not bound its tasks", "org/task.go",
-		`		task.Budget = task.Budget.Within(role.Limits.Budget)
-`, ``,
+		`task.Budget.Within(role.Limits.Budget)`, `task.Budget.Within(ModelAllowance{Cost: role.Limits.Budget.Cost})`,
 		"./runtime TestBudget_OfRoleOfTask",
 	},
 	{
@@ -1102,6 +1101,37 @@ var mutations = []mutation{
 		}
 `, ``,
 		"./runtime TestBudget_CallsOfOrganization",
+	},
+	{
+		"calls of a paused task start", "runtime/hold.go",
+		`	if a.rt.org.HeldBy(a.agent.ID) != "" {
+		return errHeld`, `	if false {
+		return errHeld`,
+		"./runtime TestPause_Plan",
+	},
+	{
+		"a paused task does not say who has paused it", "runtime/hold.go",
+		`p := rt.org.PauseOf(id); p != nil {`, `p := rt.org.PauseOf(id); p != nil && id == "" {`,
+		"./runtime TestPauseTask_Who",
+	},
+	{
+		"a paused task is not shown as paused", "runtime/hold.go",
+		`	for agent = range run.resting {
+		return agent, true
+	}
+`, ``,
+		"./runtime TestPause_KeepsWhatRuns",
+	},
+	{
+		"a caller pauses the organization", "org/pause.go",
+		`	if by.Kind == identity.Operator {
+		return nil
+	}
+	return errcode.New(`, `	if by.Kind != identity.Agent {
+		return nil
+	}
+	return errcode.New(`,
+		"./runtime TestPauseTask_Who",
 	},
 	{
 		"a new id makes a result new", "runtime/steady.go",
