@@ -249,6 +249,7 @@ const budgetInput = `{
 	"properties": {
 		"tokens": {"type": "integer", "description": "Tokens, sent and generated.", "minimum": 1, "maximum": 1125899906842624},
 		"requests": {"type": "integer", "description": "Requests to models.", "minimum": 1, "maximum": 1000000},
+		"calls": {"type": "integer", "description": "Calls of tools.", "minimum": 1, "maximum": 1000000},
 		"cost": {"type": "number", "description": "Cost, in the currency of the prices.", "minimum": 0.000000001, "maximum": 1000000}
 	},
 	"minProperties": 1,
@@ -283,6 +284,7 @@ type spawnArgs struct {
 type spawnBudget struct {
 	Tokens   int64   `json:"tokens"`
 	Requests int64   `json:"requests"`
+	Calls    int64   `json:"calls"`
 	Cost     float64 `json:"cost"`
 }
 
@@ -291,7 +293,7 @@ func (b *spawnBudget) allowance() (org.ModelAllowance, error) {
 	if b == nil {
 		return org.ModelAllowance{}, nil
 	}
-	a, ok := org.NewAllowance(b.Tokens, b.Requests, b.Cost)
+	a, ok := org.ModelAllowance{Tokens: b.Tokens, Requests: b.Requests, Calls: b.Calls}.WithCost(b.Cost)
 	if !ok || a == (org.ModelAllowance{}) {
 		return org.ModelAllowance{}, errcode.New(errcode.InvalidArguments, "spawn an agent: its budget is out of range; all amounts are positive, a cost has at most 9 decimals").With("field", "budget")
 	}

@@ -253,7 +253,7 @@ func TestSpawnAgent_RejectsOtherParent(t *testing.T) {
 func TestSpawnAgent_RejectsBudget(t *testing.T) {
 	o := &recordingOrg{}
 	k := orgFixture(t, o)
-	for _, budget := range []string{`{}`, `{"tokens":0}`, `{"tokens":-5}`, `{"requests":1.5}`, `{"tokens":1e300}`, `{"cost":0}`, `{"cost":-1}`, `{"cost":1e-12}`, `{"cost":1e300}`, `{"cost":"NaN"}`, `{"calls":5}`, `5`} {
+	for _, budget := range []string{`{}`, `{"tokens":0}`, `{"tokens":-5}`, `{"requests":1.5}`, `{"tokens":1e300}`, `{"cost":0}`, `{"cost":-1}`, `{"cost":1e-12}`, `{"cost":1e300}`, `{"cost":"NaN"}`, `{"calls":0}`, `{"calls":-1}`, `{"answers":5}`, `5`} {
 		answer := k.call(t, "spawn_agent_with_task", rawJSON(`{"roleId":"r1","budget":`+budget+`,"taskBrief":`+validBrief+`,"initialMessage":"go"}`))
 		if !strings.Contains(answer, `"error":"invalid_arguments"`) {
 			t.Errorf("budget %s: %s", budget, answer)

@@ -173,6 +173,9 @@ func roleFields(r client.Role) fields {
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
+	if b := r.Limits.Budget; b != (org.ModelAllowance{}) {
+		f = append(f, [2]string{"budget", allowanceText(b)})
+	}
 	if r.Result != nil {
 		f = append(f, [2]string{"result", string(r.Result.Schema)})
 	}

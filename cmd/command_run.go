@@ -111,6 +111,7 @@ func newRunCommand(c *common) *cobra.Command {
 	flags.Int64Var(&o.budget.Tokens, "tokens", 0, "let the models of the task use at most `n` tokens")
 	flags.Int64Var(&o.budget.Requests, "requests", 0, "let the agents of the task make at most `n` requests to models")
 	flags.Float64Var(&o.budget.Cost, "cost", 0, "let the models of the task cost at most this `amount`")
+	flags.Int64Var(&o.budget.Calls, "calls", 0, "let the agents of the task start at most `n` tool calls")
 	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")
 	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`, or the last one")
 	return cmd
@@ -232,7 +233,7 @@ func (o *runOptions) spec(remote bool) (org.TaskSpec, error) {
 	}
 	budget, ok := o.budget.Allowance()
 	if !ok {
-		return org.TaskSpec{}, usageError{errors.New("--tokens, --requests and --cost are positive amounts; a cost has at most 9 decimals")}
+		return org.TaskSpec{}, usageError{errors.New("--tokens, --requests, --cost and --calls are positive amounts; a cost has at most 9 decimals")}
 	}
 	spec := org.TaskSpec{Text: o.text, Budget: budget, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout, Ask: o.ask}
 	if o.schema != "" {
@@ -321,11 +322,11 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 // waited for its end. The last event says why it is paused. files are the flags that name
 // the configuration: without them the task keeps the one that is recorded with it.
 func (c *common) pausedError(id identity.TaskID, why org.TaskPause, files string) error {
-	more := ""
+	more, hint := "", ""
 	if why.Code == errcode.BudgetExceeded {
-		more = " --tokens 100000"
+		more, hint = " --tokens 100000", " (or --cost, or --calls: more of what is spent)"
 	}
-	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s%s%s\n", goOnCommand(id, why, more), files, c.dataFlag())
+	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s%s%s%s\n", goOnCommand(id, why, more), files, c.dataFlag(), hint)
 	return errReported
 }
 

@@ -280,8 +280,8 @@ func newTaskRetryCommand(c *common) *cobra.Command {
 		Short: "Let a paused, failed or cancelled task go on, and wait for its result",
 		Long: `Let a task that is paused, has failed or was cancelled go on where it stopped, and wait
 for its result as run does. Its agents ask their models again and read the mail that they
-have not read. Calls that have an outcome are not repeated. --tokens, --cost and --requests
-let the task use more than its budget.`,
+have not read. Calls that have an outcome are not repeated. --tokens, --cost, --requests
+and --calls let the task use more than its budget.`,
 		Example: `  rolecall task retry last
   rolecall task retry 01a1fded-ba9c --tokens 100000`,
 		Args: exactArgs(1, `one task, by id or as "last"`),
@@ -292,6 +292,7 @@ let the task use more than its budget.`,
 	cmd.Flags().Int64Var(&more.Tokens, "tokens", 0, "let the task use `n` more tokens")
 	cmd.Flags().Float64Var(&more.Cost, "cost", 0, "let the task cost this `amount` more")
 	cmd.Flags().Int64Var(&more.Requests, "requests", 0, "let the task make `n` more requests to models than its limit")
+	cmd.Flags().Int64Var(&more.Calls, "calls", 0, "let the task start `n` more tool calls than its budget")
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the task's end")
 	return cmd
 }
@@ -301,7 +302,7 @@ let the task use more than its budget.`,
 func taskRetryFunc(ctx context.Context, c *common, ref string, more client.Budget, detach bool) error {
 	extra, ok := more.Allowance()
 	if !ok {
-		return usageError{errors.New("--tokens, --cost and --requests are positive amounts; a cost has at most 9 decimals")}
+		return usageError{errors.New("--tokens, --cost, --requests and --calls are positive amounts; a cost has at most 9 decimals")}
 	}
 	return withServing(ctx, c, func(api *client.Client) error {
 		return retryServed(ctx, c, api, ref, more, detach)

@@ -62,7 +62,7 @@ func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
 	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: cmp.Or(spec.Workspace, spec.WorkspaceName), ReadOnly: spec.ReadOnly, Files: spec.Files, Ask: spec.Ask}
 	if spec.Budget != (org.ModelAllowance{}) {
 		b := spec.Budget
-		q.Budget = &client.Budget{Tokens: b.Tokens, Cost: float64(b.Cost) / 1e9, Requests: b.Requests}
+		q.Budget = &client.Budget{Tokens: b.Tokens, Cost: float64(b.Cost) / 1e9, Requests: b.Requests, Calls: b.Calls}
 	}
 	if spec.Schema != nil {
 		q.Result = &client.ResultSpec{Schema: spec.Schema}

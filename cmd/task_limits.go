@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 )
 
 // printLimits prints the limits that apply to a task of this process.
@@ -38,6 +41,26 @@ func limitsLine(l client.TaskLimits) string {
 	if l.Cost > 0 {
 		tokens += ", cost " + strconv.FormatFloat(l.Cost, 'f', -1, 64)
 	}
+	if l.Calls > 0 {
+		tokens += ", " + strconv.FormatInt(l.Calls, 10) + " tool calls"
+	}
 	return fmt.Sprintf("limits: %s, %d requests to models, %d turns, %d agents, %d hired by one, %d answers of a turn",
 		tokens, l.Requests, l.Turns, l.Agents, l.Hires, l.Rounds)
+}
+
+// allowanceText returns the amounts of a budget on one line.
+func allowanceText(b org.ModelAllowance) string {
+	var parts []string
+	for _, p := range []struct {
+		amount int64
+		text   string
+	}{{b.Tokens, "tokens"}, {b.Requests, "requests to models"}, {b.Calls, "tool calls"}} {
+		if p.amount > 0 {
+			parts = append(parts, strconv.FormatInt(p.amount, 10)+" "+p.text)
+		}
+	}
+	if b.Cost > 0 {
+		parts = append(parts, "cost "+model.Money(b.Cost).String())
+	}
+	return strings.Join(parts, ", ")
 }

@@ -215,7 +215,7 @@ func budgetsOf(list []runtime.BudgetTally) (out []wire.BudgetUse) {
 func (a *api) limitsOf(t org.Task) *wire.TaskLimits {
 	l := a.rt.LimitsOf(t.ID)
 	return &wire.TaskLimits{
-		Tokens: l.Budget.Tokens, Cost: float64(l.Budget.Cost) / 1e9,
+		Tokens: l.Budget.Tokens, Cost: float64(l.Budget.Cost) / 1e9, Calls: l.Budget.Calls,
 		Requests: l.Requests, Turns: l.Turns, Agents: l.Agents, Hires: l.Hires, Rounds: l.Rounds,
 	}
 }

@@ -156,7 +156,7 @@ func setWorkspace(r *http.Request, spec *org.TaskSpec, text string) error {
 func allowance(b wire.Budget) (org.ModelAllowance, error) {
 	a, ok := b.Allowance()
 	if !ok {
-		return a, errcode.New(errcode.InvalidArguments, "the budget of %d tokens, %d requests and a cost of %g is out of range; all are positive, a cost has at most 9 decimals", b.Tokens, b.Requests, b.Cost).With("field", "budget")
+		return a, errcode.New(errcode.InvalidArguments, "the budget of %d tokens, %d requests, %d calls and a cost of %g is out of range; all are positive, a cost has at most 9 decimals", b.Tokens, b.Requests, b.Calls, b.Cost).With("field", "budget")
 	}
 	return a, nil
 }

@@ -93,6 +93,7 @@ func TestStartTask_RejectsBadRequests(t *testing.T) {
 		{`{"text":"x","budget":{"tokens":-1}}`, errcode.InvalidArguments},
 		{`{"text":"x","budget":{"cost":1e300}}`, errcode.InvalidArguments},
 		{`{"text":"x","budget":{"requests":-1}}`, errcode.InvalidArguments},
+		{`{"text":"x","budget":{"calls":-1}}`, errcode.InvalidArguments},
 		{`{"text":"x","caller":"root"}`, errcode.InvalidArguments},
 		{`{"text":"x","files":[{"name":"a/b","data":"eA=="}]}`, errcode.InvalidArguments},
 		{`{"text":"x","files":[{"name":"a","data":"="}]}`, errcode.InvalidArguments},

@@ -68,6 +68,7 @@ type AgentSpawned struct {
 	RoleID identity.RoleID  `json:"roleId"`
 	Tools  []string         `json:"tools"`           // tools visible at the start
 	Budget *ModelBudget     `json:"budget,omitzero"` // of the agent and those below it; absent if it shares that of its parent
+	Most   *ModelBudget     `json:"most,omitzero"`   // that its role allows it; nothing is reserved for it
 }
 
 // ModelBudget is the part of a budget that an agent has. A zero field is no part.
@@ -75,6 +76,7 @@ type ModelBudget struct {
 	Tokens   int64 `json:"tokens,omitempty"`
 	Cost     int64 `json:"costNano,omitempty"` // in billionths of the currency of the prices
 	Requests int64 `json:"requests,omitempty"` // to language models
+	Calls    int64 `json:"calls,omitempty"`    // of tools
 }
 
 // AgentTerminated records the termination of an agent.
@@ -366,6 +368,7 @@ type TaskRetried struct {
 	Cost   int64  `json:"costNano,omitempty"`
 
 	Requests int64 `json:"requests,omitempty"` // likewise
+	Calls    int64 `json:"calls,omitempty"`    // likewise, of tools
 }
 
 // BudgetWarning records that a large part of a budget is used, after the answer of an agent.

@@ -41,7 +41,7 @@ var bodies = []struct {
 	fields string
 }{
 	{journal.TaskStarted{Text: "t", Caller: "operator", As: "a", AsID: "r", Groups: []string{"g"}, State: "s"}, "text caller as groups state asId"},
-	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}, Budget: &journal.ModelBudget{Tokens: 1}}, "name parent roleId tools budget"},
+	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}, Budget: &journal.ModelBudget{Tokens: 1}, Most: &journal.ModelBudget{Calls: 2}}, "name parent roleId tools budget most"},
 	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
 	{journal.MessageReceived{Message: message}, "message"},
@@ -71,7 +71,7 @@ var bodies = []struct {
 	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c"}, "approval call tool outcome by as auth reason override digest args waited caller"},
 	{journal.BudgetWarning{Owner: "a", Quantity: "tokens", Used: 8, Limit: 10}, "owner quantity used limit"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
-	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7}, "by tokens costNano requests"},
+	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7, Calls: 8}, "by tokens costNano requests calls"},
 	{journal.Paused{By: "operator", Reason: "r", RoleID: "w", All: true, Epoch: 4}, "by reason roleId all epoch"},
 	{journal.Resumed{By: "operator", Reason: "r", RoleID: "w", All: true, Epoch: 5}, "by reason roleId all epoch"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},

@@ -163,6 +163,18 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 	return agent, o.addAgent(&agent, p), nil
 }
 
+// SpawnLimit returns what an agent of a role may use at most if parent spawns it. It is zero if
+// the role sets no limit or does not exist for parent; SpawnAgent rejects the latter.
+func (o *Org) SpawnLimit(parent identity.AgentID, role identity.RoleID) ModelAllowance {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	r, err := o.findActive(identity.ByAgent(parent), string(role))
+	if err != nil {
+		return ModelAllowance{}
+	}
+	return r.Limits.Budget
+}
+
 // roleToSpawn returns the role of s, or an error if p may not spawn s. It must be called
 // with mu held.
 func (o *Org) roleToSpawn(p *agentNode, s SpawnSpec) (*Role, error) {

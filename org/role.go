@@ -76,7 +76,13 @@ type Role struct {
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
 type AgentLimits struct {
-	Rounds int `json:"rounds,omitempty"` // model answers with tool calls in one turn
+	Rounds int            `json:"rounds,omitempty"` // model answers with tool calls in one turn
+	Budget ModelAllowance `json:"budget,omitzero"`  // what it and those below it may use at most; a zero field is no limit
+}
+
+// or returns l with what it does not set taken from other.
+func (l AgentLimits) or(other AgentLimits) AgentLimits {
+	return AgentLimits{Rounds: cmp.Or(l.Rounds, other.Rounds), Budget: cmp.Or(l.Budget, other.Budget)}
 }
 
 // CollaborationPattern is the way in which an agent works. The zero Pattern is React.
@@ -354,7 +360,7 @@ func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID
 func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 	return RoleSpec{
 		Name: cmp.Or(s.Name, old.Name), Description: cmp.Or(s.Description, old.Description), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
-		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
+		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: s.Limits.or(old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
 		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
 		Result: cmp.Or(s.Result, old.Result), Agent: cmp.Or(s.Agent, old.Agent), States: s.statesOr(old.States), Approval: s.approvalOr(old.Approval), Bind: s.bindOr(old.Bind),
 	}
@@ -490,6 +496,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	}
 	if spec.Limits.Rounds < 0 || spec.Limits.Rounds > math.MaxInt32 {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a number from 1 to %d, or 0 for the default", spec.Name, spec.Limits.Rounds, math.MaxInt32)
+	}
+	if !spec.Limits.Budget.IsValid() {
+		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.budget is out of range; tokens, requests, calls and cost are not negative and at most %d", spec.Name, int64(MaxAllowance)).With("field", "limits")
 	}
 	if err := CheckDescription(spec.Description); err != nil {
 		return nil, rephrase(err, "role %q: %s", spec.Name, errcode.Message(err))

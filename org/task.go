@@ -110,11 +110,12 @@ type TaskPause struct {
 	At time.Time `json:"at"`
 }
 
-// ModelAllowance is an amount of model usage. A zero field is none.
+// ModelAllowance is an amount of model usage and of tool calls. A zero field is none.
 type ModelAllowance struct {
 	Tokens   int64 `json:"tokens,omitempty"`
 	Cost     int64 `json:"costNano,omitempty"` // in billionths of the currency of the prices
 	Requests int64 `json:"requests,omitempty"` // to language models; records of old versions have none
+	Calls    int64 `json:"calls,omitempty"`    // of tools, that are started; likewise
 }
 
 // MaxAllowance is the largest amount of a field of a ModelAllowance that a request may name.
@@ -123,19 +124,35 @@ const MaxAllowance = 1 << 50
 // maxCost is the largest cost of a budget that a request names.
 const maxCost = 1e6
 
-// NewAllowance returns an allowance whose cost is in the currency of the prices. It reports false
-// if an amount is negative, too large or no number, or the cost is less than a billionth.
-func NewAllowance(tokens, requests int64, cost float64) (ModelAllowance, bool) {
+// WithCost returns a with a cost in the currency of the prices. It reports false if an amount is
+// negative, too large or no number, or the cost is less than a billionth.
+func (a ModelAllowance) WithCost(cost float64) (ModelAllowance, bool) {
 	if !(cost >= 0 && cost <= maxCost) {
 		return ModelAllowance{}, false
 	}
-	a := ModelAllowance{Tokens: tokens, Requests: requests, Cost: int64(math.Round(cost * 1e9))}
+	a.Cost = int64(math.Round(cost * 1e9))
 	return a, a.IsValid() && (cost == 0 || a.Cost > 0)
+}
+
+// Within returns the smaller amount of each field of a and most. A zero field sets no limit.
+func (a ModelAllowance) Within(most ModelAllowance) ModelAllowance {
+	return ModelAllowance{
+		Tokens: smallerAmount(a.Tokens, most.Tokens), Cost: smallerAmount(a.Cost, most.Cost),
+		Requests: smallerAmount(a.Requests, most.Requests), Calls: smallerAmount(a.Calls, most.Calls),
+	}
+}
+
+// smallerAmount returns the smaller of two amounts of which 0 is none.
+func smallerAmount(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // IsValid reports whether no field of a is negative or more than MaxAllowance.
 func (a ModelAllowance) IsValid() bool {
-	for _, n := range []int64{a.Tokens, a.Cost, a.Requests} {
+	for _, n := range []int64{a.Tokens, a.Cost, a.Requests, a.Calls} {
 		if n < 0 || n > MaxAllowance {
 			return false
 		}
@@ -307,6 +324,9 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 	}
 	if err := errors.Join(o.checkOffersTools(&task, &agent, s), o.checkAgentShare("start a task", &task, 1)); err != nil {
 		return Task{}, Agent{}, nil, err
+	}
+	if role, ok := o.roles[agent.Role]; ok {
+		task.Budget = task.Budget.Within(role.Limits.Budget)
 	}
 	changes := o.storeBeginning(s, begin)
 	o.addTask(task.summary())

@@ -63,6 +63,7 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 	stored.Extra.Tokens = addClamped(stored.Extra.Tokens, extra.Tokens)
 	stored.Extra.Cost = addClamped(stored.Extra.Cost, extra.Cost)
 	stored.Extra.Requests = addClamped(stored.Extra.Requests, extra.Requests)
+	stored.Extra.Calls = addClamped(stored.Extra.Calls, extra.Calls)
 	*t = *stored.summary()
 	if ended {
 		o.countRunning(t, o.taskAgents[t.ID])

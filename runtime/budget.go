@@ -14,10 +14,11 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// TaskBudget limits the model usage of one task, in tokens and in cost.
+// TaskBudget limits the model usage of one task, in tokens and in cost, and its tool calls.
 type TaskBudget struct {
 	Tokens int64       // 0 is the default, NoTokenLimit none; of a Task, 0 sets no limit of its own
 	Cost   model.Money // 0 is not enforced
+	Calls  int64       // of tools, that are started; 0 is not enforced
 	WarnAt int         // percent of a limit after which a warning is recorded; 0 is the default, NoWarning none
 }
 
@@ -35,7 +36,9 @@ const defaultTokens = 5_000_000
 
 // orDefault returns b with its zero limits replaced by those of other.
 func (b TaskBudget) orDefault(other TaskBudget) TaskBudget {
-	return TaskBudget{Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost), WarnAt: cmp.Or(b.WarnAt, other.WarnAt)}
+	return TaskBudget{
+		Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost), Calls: cmp.Or(b.Calls, other.Calls), WarnAt: cmp.Or(b.WarnAt, other.WarnAt),
+	}
 }
 
 // taskUsage is the model usage of a task.
@@ -94,6 +97,7 @@ func (rt *Runtime) taskBudget(task *org.Task) TaskBudget {
 	return TaskBudget{
 		Tokens: smallerLimit(max(0, general.Tokens), task.Budget.Tokens, task.Extra.Tokens),
 		Cost:   smallerLimit(general.Cost, model.Money(task.Budget.Cost), model.Money(task.Extra.Cost)),
+		Calls:  smallerLimit(general.Calls, task.Budget.Calls, task.Extra.Calls),
 		WarnAt: general.WarnAt,
 	}
 }
@@ -113,7 +117,7 @@ func smallerLimit[T ~int64](a, b, extra T) T {
 
 // amounts returns the limits of the task's budget.
 func (l ActiveLimits) amounts() amounts {
-	return amounts{requestQuantity: int64(l.Requests), tokenQuantity: l.Budget.Tokens, costQuantity: int64(l.Budget.Cost)}
+	return amounts{requestQuantity: int64(l.Requests), tokenQuantity: l.Budget.Tokens, costQuantity: int64(l.Budget.Cost), callQuantity: l.Budget.Calls}
 }
 
 // errAgentBudget reports that an agent has spent the budget that it was spawned with, or one
@@ -135,7 +139,8 @@ func (t *tracker) reserve(run *taskRun, agent org.Agent, most ActiveLimits, toke
 	s := &run.spent
 	s.budgets.task.limit = most.amounts()
 	n := s.budgets.nodeOf(agent.ID, t.parentOf)
-	short := n.shortage(amounts{requestQuantity: 1, tokenQuantity: tokens, costQuantity: 1})
+	need := amounts{requestQuantity: 1, tokenQuantity: tokens, costQuantity: 1}
+	short := n.shortage(need)
 	switch {
 	case short != nil && short.pending:
 		if s.released == nil {
@@ -143,7 +148,7 @@ func (t *tracker) reserve(run *taskRun, agent org.Agent, most ActiveLimits, toke
 		}
 		return reservation{}, s.released, nil
 	case short != nil:
-		return reservation{}, nil, short.requestError(tokens)
+		return reservation{}, nil, short.error(need)
 	}
 	n.pending[tokenQuantity] = addSaturated(n.pending[tokenQuantity], tokens)
 	n.used[requestQuantity]++
@@ -156,8 +161,8 @@ func (t *tracker) parentOf(id identity.AgentID) identity.AgentID {
 	return a.Parent
 }
 
-// requestError returns the error of a request that needs tokens and does not fit.
-func (s *shortage) requestError(tokens int64) error {
+// error returns the error of a request, or of tool calls, that do not fit.
+func (s *shortage) error(need amounts) error {
 	limit, used := s.node.limit[s.quantity], s.node.sum(s.quantity, sumParts{})
 	owner, kept := s.node.owner(), ""
 	if n := s.node.sum(s.quantity, sumParts{kept: true}) - used; n > 0 {
@@ -170,7 +175,9 @@ func (s *shortage) requestError(tokens int64) error {
 	case s.quantity == requestQuantity:
 		err = errcode.New(errcode.BudgetExceeded, "%s has made %d%s of its %d requests to models", owner, used, kept, limit)
 	case s.quantity == tokenQuantity:
-		err = errcode.New(errcode.BudgetExceeded, "%s has used %d%s of its %d tokens, and the next request needs about %d", owner, used, kept, limit, tokens)
+		err = errcode.New(errcode.BudgetExceeded, "%s has used %d%s of its %d tokens, and the next request needs about %d", owner, used, kept, limit, need[tokenQuantity])
+	case s.quantity == callQuantity:
+		err = errcode.New(errcode.BudgetExceeded, "%s has started %d%s of its %d tool calls, and %d more would start", owner, used, kept, limit, need[callQuantity])
 	default:
 		err = errcode.New(errcode.BudgetExceeded, "%s has cost %v%s of its budget of %v", owner, model.Money(used), kept, model.Money(limit))
 	}

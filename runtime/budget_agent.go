@@ -10,14 +10,37 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// prepareBudget checks the budget of an agent that is to be spawned below parent, and loads the
-// usage of the task, which the commit cannot read. Errors: invalid_arguments; conflict.
-func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, budget org.ModelAllowance) error {
-	if budget == (org.ModelAllowance{}) {
+// spawnBudget is the budget of a new agent: the part that its parent gives it, and what its role
+// allows it at most. The smaller amount of each quantity holds. Only the part is reserved.
+type spawnBudget struct {
+	part, most org.ModelAllowance
+}
+
+// limits returns the limits, and how much of them is reserved in the budget of the parent.
+func (b spawnBudget) limits() (limit, reserved amounts) {
+	limit = amountsOf(b.part.Within(b.most))
+	for q, n := range amountsOf(b.part) {
+		if n > 0 {
+			reserved[q] = limit[q]
+		}
+	}
+	return limit, reserved
+}
+
+// budgetOf returns the budget of an agent that is to be spawned below parent.
+func (rt *Runtime) budgetOf(parent identity.AgentID, s org.SpawnSpec) spawnBudget {
+	return spawnBudget{part: s.Budget, most: rt.org.SpawnLimit(parent, s.Role)}
+}
+
+// prepareBudget checks the part of a budget that an agent is to be given, and loads the usage of
+// the task, which the commit cannot read. Errors: invalid_arguments; conflict.
+func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s org.SpawnSpec) error {
+	budget := s.Budget
+	if rt.budgetOf(parent, s) == (spawnBudget{}) {
 		return nil
 	}
 	if !budget.IsValid() {
-		return errcode.New(errcode.InvalidArguments, "spawn an agent: its budget is out of range; tokens, requests and cost are not negative and at most %d", int64(org.MaxAllowance)).With("field", "budget")
+		return errcode.New(errcode.InvalidArguments, "spawn an agent: its budget is out of range; tokens, requests, calls and cost are not negative and at most %d", int64(org.MaxAllowance)).With("field", "budget")
 	}
 	a, ok := rt.org.AgentByID(parent)
 	if !ok {
@@ -36,22 +59,22 @@ var errBudgetStopped = errcode.New(errcode.Conflict, "spawn an agent with a budg
 // takeBudget takes the budget of a new agent from that of its parent, and returns a function
 // that returns it. It is called within the commit. Errors: budget_exceeded; conflict if no
 // process works on the task any more.
-func (rt *Runtime) takeBudget(parent, id identity.AgentID, budget org.ModelAllowance) (undo func(), err error) {
-	if budget == (org.ModelAllowance{}) {
+func (rt *Runtime) takeBudget(parent, id identity.AgentID, budget spawnBudget) (undo func(), err error) {
+	if budget == (spawnBudget{}) {
 		return func() {}, nil
 	}
 	if _, exists := rt.org.AgentByID(id); exists {
 		return func() {}, nil // an earlier attempt of the call has taken it
 	}
 	a, _ := rt.org.AgentByID(parent)
-	if err := rt.tracker.takeBudget(a, id, amountsOf(budget), rt.LimitsOf(a.Task)); err != nil {
+	if err := rt.tracker.takeBudget(a, id, budget, rt.LimitsOf(a.Task)); err != nil {
 		return nil, err
 	}
 	return func() { rt.tracker.endBudget(a.Task, id) }, nil
 }
 
 // takeBudget adds the budget of an agent below parent if there is room for it.
-func (t *tracker) takeBudget(parent org.Agent, id identity.AgentID, limit amounts, most ActiveLimits) error {
+func (t *tracker) takeBudget(parent org.Agent, id identity.AgentID, budget spawnBudget, most ActiveLimits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[parent.Task]
@@ -61,10 +84,11 @@ func (t *tracker) takeBudget(parent org.Agent, id identity.AgentID, limit amount
 	s := &run.spent.budgets
 	s.task.limit = most.amounts()
 	n := s.nodeOf(parent.ID, t.parentOf)
-	if short := n.shortage(limit); short != nil {
-		return short.spawnError(limit)
+	limit, reserved := budget.limits()
+	if short := n.shortage(reserved); short != nil {
+		return short.spawnError(reserved)
 	}
-	s.grow(n, id, "", limit)
+	s.grow(n, id, "", limit, reserved)
 	return nil
 }
 
@@ -110,15 +134,22 @@ func recordedBudget(b org.ModelAllowance) *journal.ModelBudget {
 	return &recorded
 }
 
+// allowanceOf returns a recorded budget; nil is none.
+func allowanceOf(b *journal.ModelBudget) org.ModelAllowance {
+	if b == nil {
+		return org.ModelAllowance{}
+	}
+	return org.ModelAllowance(*b)
+}
+
 // foldBudgets updates budgets after an event of the record. What requests have used is in
 // events of their own (TaskTally.add).
 func (t *TaskTally) foldBudgets(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
 		t.parents[e.Agent] = b.Parent
-		if b.Budget != nil {
-			t.budgets.grow(t.nodeOf(b.Parent), e.Agent, b.Name, amountsOf(org.ModelAllowance(*b.Budget)))
-		}
+		limit, reserved := spawnBudget{part: allowanceOf(b.Budget), most: allowanceOf(b.Most)}.limits()
+		t.budgets.grow(t.nodeOf(b.Parent), e.Agent, b.Name, limit, reserved)
 	case journal.AgentTerminated:
 		t.budgets.end(e.Agent)
 	case journal.TaskRetried:

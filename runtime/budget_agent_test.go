@@ -119,7 +119,7 @@ func TestBudget_SpawnTakesFromParent(t *testing.T) {
 // A budget that is no amount is rejected, and so is one in a task that no process works on.
 func TestBudget_SpawnRejectsAmounts(t *testing.T) {
 	b := newBudgetTask(t, budgetModel, org.ModelAllowance{})
-	for _, bad := range []org.ModelAllowance{{Tokens: -1}, {Cost: -1}, {Requests: -1}, {Tokens: math.MaxInt64}, {Cost: org.MaxAllowance + 1}} {
+	for _, bad := range []org.ModelAllowance{{Tokens: -1}, {Cost: -1}, {Requests: -1}, {Calls: -1}, {Tokens: math.MaxInt64}, {Calls: math.MaxInt64}, {Cost: org.MaxAllowance + 1}} {
 		if _, err := b.spawn(t, b.root, bad); errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("%+v: %v", bad, err)
 		}

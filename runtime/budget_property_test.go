@@ -1,11 +1,13 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +24,7 @@ import (
 )
 
 // quantityNames are the quantities of a budget, in the order in which tallies list them.
-var quantityNames = []string{"requests", "tokens", "cost"}
+var quantityNames = []string{"requests", "tokens", "cost", "calls"}
 
 // budgetOracle computes the budgets of a task from its events, as plainly as possible.
 type budgetOracle struct {
@@ -31,6 +33,7 @@ type budgetOracle struct {
 	parent map[identity.AgentID]identity.AgentID
 	name   map[identity.AgentID]string
 	budget map[identity.AgentID]map[string]int64
+	part   map[identity.AgentID]map[string]int64 // what the parent has given of it
 	used   map[identity.AgentID]map[string]int64
 	done   map[identity.AgentID]bool // has answered or failed
 	ended  map[identity.AgentID]bool
@@ -50,7 +53,7 @@ func readOracle(t *testing.T, fx *fixture, id identity.TaskID, limits map[string
 	_ = fx.Flush()
 	o := &budgetOracle{
 		limits: map[string]int64{}, parent: map[identity.AgentID]identity.AgentID{}, name: map[identity.AgentID]string{},
-		budget: map[identity.AgentID]map[string]int64{}, used: map[identity.AgentID]map[string]int64{},
+		budget: map[identity.AgentID]map[string]int64{}, part: map[identity.AgentID]map[string]int64{}, used: map[identity.AgentID]map[string]int64{},
 		done: map[identity.AgentID]bool{}, ended: map[identity.AgentID]bool{}, warned: map[warnedLimit]int64{},
 	}
 	for q, n := range limits {
@@ -74,8 +77,16 @@ func (o *budgetOracle) read(e journal.Event) {
 	case journal.AgentSpawned:
 		o.order = append(o.order, e.Agent)
 		o.parent[e.Agent], o.name[e.Agent], o.used[e.Agent] = b.Parent, b.Name, map[string]int64{}
-		if b.Budget != nil {
-			o.budget[e.Agent] = map[string]int64{"requests": b.Budget.Requests, "tokens": b.Budget.Tokens, "cost": b.Budget.Cost}
+		if b.Budget == nil && b.Most == nil {
+			return
+		}
+		part, most := recordedAmounts(b.Budget), recordedAmounts(b.Most)
+		o.part[e.Agent], o.budget[e.Agent] = part, map[string]int64{}
+		for _, q := range quantityNames {
+			o.budget[e.Agent][q] = max(part[q], most[q])
+			if part[q] > 0 && most[q] > 0 {
+				o.budget[e.Agent][q] = min(part[q], most[q])
+			}
 		}
 	case journal.AgentTerminated:
 		o.ended[e.Agent] = true
@@ -85,6 +96,10 @@ func (o *budgetOracle) read(e journal.Event) {
 		used["tokens"] += int64(b.Answer.Usage.Input + b.Answer.Usage.Output)
 		used["cost"] += int64(b.Answer.Usage.Cost)
 		o.done[e.Agent] = o.done[e.Agent] || b.Answer.Finish == model.FinishEnd
+	case journal.ToolCall:
+		if b.Decision == journal.Allowed {
+			o.used[e.Agent]["calls"]++
+		}
 	case journal.TurnFailed:
 		o.used[e.Agent]["requests"] += int64(b.Unanswered)
 		o.done[e.Agent] = true
@@ -103,10 +118,24 @@ func (o *budgetOracle) read(e journal.Event) {
 		o.limits["tokens"] += b.Tokens
 		o.limits["cost"] += b.Cost
 		o.limits["requests"] += b.Requests
+		o.limits["calls"] += b.Calls
 		for _, used := range o.used {
 			used["requests"] = 0
 		}
 	}
+}
+
+// recordedAmounts returns a recorded budget by quantity.
+func recordedAmounts(b *journal.ModelBudget) map[string]int64 {
+	if b == nil {
+		return map[string]int64{}
+	}
+	return map[string]int64{"requests": b.Requests, "tokens": b.Tokens, "cost": b.Cost, "calls": b.Calls}
+}
+
+// reserves reports whether the budget of the parent has a reserved part for an agent.
+func (o *budgetOracle) reserves(id identity.AgentID, q string) bool {
+	return o.part[id][q] > 0 && !o.done[id]
 }
 
 // owner returns the agent whose budget an agent uses, "" for that of the task.
@@ -137,7 +166,7 @@ func (o *budgetOracle) spent(owner identity.AgentID, q string, kept bool) (total
 			continue
 		}
 		below := o.spent(id, q, kept)
-		if kept && !o.done[id] {
+		if kept && o.reserves(id, q) {
 			below = max(below, o.budget[id][q])
 		}
 		total += below
@@ -154,7 +183,7 @@ func (o *budgetOracle) left(id identity.AgentID, q string) (left int64, limited 
 			if rest := n - o.spent(owner, q, kept); !limited || rest < left {
 				left, limited = rest, true
 			}
-			kept = kept && (o.done[owner] || owner == "")
+			kept = kept && !o.reserves(owner, q)
 		}
 		if owner == "" {
 			return left, limited
@@ -179,7 +208,7 @@ func (o *budgetOracle) tallies() (list []runtime.BudgetTally) {
 }
 
 // budgetModel answers with the usage that the last message of the operator asks for, and a message
-// of an agent with none of its own.
+// of an agent with none of its own. It calls as many tools as that message asks for.
 var budgetModel = withWindow(1_000_000, answerFunc(func(r model.Request) model.Answer {
 	list := messages(r)
 	last := list[len(list)-1]
@@ -190,6 +219,10 @@ var budgetModel = withWindow(1_000_000, answerFunc(func(r model.Request) model.A
 		answer.Usage = model.TokenUsage{Input: 1 + int(ask.Get("use").Int()), Cost: 1}
 		if ask.Get("end").Bool() {
 			answer.Finish, answer.Text = model.FinishEnd, "done"
+		}
+		if n := int(ask.Get("calls").Int()); n > 0 && r.Items[len(r.Items)-1].Result == nil {
+			answer.Finish, answer.Text, answer.Calls = model.FinishToolCalls, "", slices.Repeat([]model.Call{{Name: "look", Args: mustJSON(obj{})}}, n)
+			answer.Calls[n-1].Name = "act"
 		}
 	}
 	return answer
@@ -202,13 +235,15 @@ type budgetHistory struct {
 	random *rand.Rand
 	task   identity.TaskID
 	role   identity.RoleID
+	capped identity.RoleID // whose agents may use most of each quantity at most
+	most   org.ModelAllowance
 	limits map[string]int64
 	counts *budgetCounts
 	crash  *crashingStore // of the current process
 }
 
 // budgetCounts says what the histories have reached.
-type budgetCounts struct{ spawns, refused, failed, paused, killed int }
+type budgetCounts struct{ spawns, refused, failed, paused, killed, callsFailed, callsPaused int }
 
 // Over random spawns, requests, answers, ends, retries and crashes: what is used and reserved never
 // exceeds a budget, each decision is that of a plain computation from the record, a restart changes
@@ -222,16 +257,18 @@ func TestBudget_IsConserved(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", counts)
-	if counts.spawns == 0 || counts.refused == 0 || counts.failed == 0 || counts.paused == 0 || counts.killed == 0 {
+	if counts.spawns == 0 || counts.refused == 0 || counts.failed == 0 || counts.paused == 0 || counts.killed == 0 || counts.callsFailed == 0 || counts.callsPaused == 0 {
 		t.Errorf("the histories did not reach all of %+v", counts)
 	}
 }
 
 func (h *budgetHistory) run(t *testing.T) {
 	dir := fastTempDir(t)
-	h.limits = map[string]int64{"requests": 20 + h.random.Int64N(30), "tokens": 10_000 + h.random.Int64N(40_000), "cost": 3 + h.random.Int64N(20)}
+	h.limits = map[string]int64{"requests": 20 + h.random.Int64N(30), "tokens": 10_000 + h.random.Int64N(40_000), "cost": 3 + h.random.Int64N(20), "calls": 3 + h.random.Int64N(12)}
 	h.open = func() *fixture {
-		return fixtureConfig{dir: dir, model: budgetModel, configure: func(c *runtime.Config) {
+		nothing := func(context.Context, obj) (any, error) { return obj{}, nil }
+		tools := []tool.Tool{newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, nothing), newTool(t, "act", tool.Options{}, nothing)}
+		return fixtureConfig{dir: dir, model: budgetModel, tools: tools, configure: func(c *runtime.Config) {
 			c.Budget = runtime.TaskBudget{Tokens: runtime.NoTokenLimit, Cost: model.Money(h.limits["cost"])}
 			c.Limits.Requests = int(h.limits["requests"])
 		}, wrapStore: func(s journal.Store) journal.Store {
@@ -241,12 +278,18 @@ func (h *budgetHistory) run(t *testing.T) {
 	}
 	h.fixture = h.open()
 	h.crash.commitsLeft = 1 << 30
-	h.task = h.start(t, org.TaskSpec{Text: "go", Open: true, Budget: org.ModelAllowance{Tokens: h.limits["tokens"]}})
-	role, err := h.CreateRole(t.Context(), newCall(identity.ByAgent(h.topAgent(t, h.task))), org.RoleSpec{Name: "worker", Use: groupSet()})
+	h.task = h.start(t, org.TaskSpec{Text: "go", Open: true, Budget: org.ModelAllowance{Tokens: h.limits["tokens"], Calls: h.limits["calls"]}})
+	role, err := h.CreateRole(t.Context(), newCall(identity.ByAgent(h.topAgent(t, h.task))), org.RoleSpec{Name: "worker", Use: groupSet("probe"), Grant: groupSet("probe")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.role = role.ID
+	h.most = org.ModelAllowance{Requests: 1 + h.random.Int64N(20), Tokens: 1000 + h.random.Int64N(20_000), Calls: 1 + h.random.Int64N(10)}
+	role, err = h.CreateRole(t.Context(), newCall(identity.ByAgent(h.topAgent(t, h.task))), org.RoleSpec{Name: "capped", Use: groupSet("probe"), Grant: groupSet("probe"), Limits: org.AgentLimits{Budget: h.most}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.capped = role.ID
 	for range 5 + h.random.IntN(15) {
 		h.step(t)
 		h.settle(t)
@@ -265,7 +308,7 @@ func (h *budgetHistory) step(t *testing.T) {
 	case n < 4:
 		h.spawn(t, a.ID)
 	case n < 8:
-		ask := mustJSON(obj{"use": h.random.IntN(1000), "end": h.random.IntN(3) == 0})
+		ask := mustJSON(obj{"use": h.random.IntN(1000), "end": h.random.IntN(3) == 0, "calls": max(0, h.random.IntN(8)-3)})
 		_, err := h.SendMessage(t.Context(), newCall(operator), string(a.ID), ask, 0)
 		h.check(t, err, journal.ErrClosed, errcode.Conflict)
 	case n < 9 && a.Parent != "":
@@ -289,23 +332,37 @@ func (h *budgetHistory) spawn(t *testing.T, parent identity.AgentID) {
 	for _, f := range []struct {
 		field *int64
 		most  int64
-	}{{&b.Requests, 20}, {&b.Tokens, 20_000}, {&b.Cost, 8}} {
+	}{{&b.Requests, 20}, {&b.Tokens, 20_000}, {&b.Cost, 8}, {&b.Calls, 10}} {
 		if h.random.IntN(2) == 0 {
 			*f.field = 1 + h.random.Int64N(f.most)
 		}
 	}
-	fits := true
+	fits, reserved, role := true, b, h.role
+	if h.random.IntN(3) == 0 {
+		role, reserved = h.capped, smallerParts(b, h.most)
+	}
 	o := readOracle(t, h.fixture, h.task, h.limits)
-	for q, n := range map[string]int64{"requests": b.Requests, "tokens": b.Tokens, "cost": b.Cost} {
+	for q, n := range map[string]int64{"requests": reserved.Requests, "tokens": reserved.Tokens, "cost": reserved.Cost, "calls": reserved.Calls} {
 		if left, limited := o.left(parent, q); n > 0 && limited && left < n {
 			fits = false
 		}
 	}
-	h.spawnAs(t, parent, b, fits, newCall(identity.ByAgent(parent)))
+	h.spawnAs(t, parent, role, b, fits, newCall(identity.ByAgent(parent)))
 }
 
-func (h *budgetHistory) spawnAs(t *testing.T, parent identity.AgentID, b org.ModelAllowance, fits bool, c tool.Call) {
-	s := org.SpawnSpec{Role: h.role, Budget: b, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
+// smallerParts returns the parts that are reserved of a role with a limit.
+func smallerParts(b, most org.ModelAllowance) org.ModelAllowance {
+	for _, f := range []struct {
+		part *int64
+		most int64
+	}{{&b.Requests, most.Requests}, {&b.Tokens, most.Tokens}, {&b.Calls, most.Calls}} {
+		*f.part = min(*f.part, f.most)
+	}
+	return b
+}
+
+func (h *budgetHistory) spawnAs(t *testing.T, parent identity.AgentID, role identity.RoleID, b org.ModelAllowance, fits bool, c tool.Call) {
+	s := org.SpawnSpec{Role: role, Budget: b, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	_, err := h.SpawnAgent(t.Context(), c, s, nil)
 	switch {
 	case errors.Is(err, journal.ErrClosed): // the process was killed: the call is repeated by the next one
@@ -358,7 +415,7 @@ func (h *budgetHistory) settle(t *testing.T) {
 			break
 		}
 		h.counts.paused++
-		err := h.RetryTask(t.Context(), h.task, operator, org.ModelAllowance{Tokens: 5000, Cost: 5, Requests: 5})
+		err := h.RetryTask(t.Context(), h.task, operator, org.ModelAllowance{Tokens: 5000, Cost: 5, Requests: 5, Calls: 5})
 		h.check(t, err, journal.ErrClosed)
 	}
 	h.compare(t)
@@ -429,7 +486,7 @@ func (h *budgetHistory) endAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tally.Budgets) != 3 {
+	if len(tally.Budgets) != len(quantityNames) {
 		t.Errorf("budgets at the end: %+v", tally.Budgets)
 	}
 	for _, b := range tally.Budgets {
@@ -440,7 +497,11 @@ func (h *budgetHistory) endAll(t *testing.T) {
 	for _, e := range eventsOf[journal.TurnFailed](t, h.fixture) {
 		if e.Body.(journal.TurnFailed).Code == errcode.BudgetExceeded {
 			h.counts.failed++
+			h.counts.callsFailed += strings.Count(e.Body.(journal.TurnFailed).Message, " tool calls, and ")
 		}
+	}
+	for _, b := range bodiesOf[journal.TaskPaused](t, h.fixture) {
+		h.counts.callsPaused += strings.Count(b.Reason, " tool calls, and ")
 	}
 	h.shutdown(t)
 }

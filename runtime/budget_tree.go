@@ -17,18 +17,21 @@ const (
 	requestQuantity quantity = iota // requests to language models, since the last retry
 	tokenQuantity
 	costQuantity
+	callQuantity // tool calls that were started
 	quantities
 )
 
 // String returns the name of q, as events and the API have it.
-func (q quantity) String() string { return [quantities]string{"requests", "tokens", "cost"}[q] }
+func (q quantity) String() string {
+	return [quantities]string{"requests", "tokens", "cost", "calls"}[q]
+}
 
 // amounts has an amount of each quantity.
 type amounts [quantities]int64
 
 // amountsOf converts an allowance.
 func amountsOf(a org.ModelAllowance) amounts {
-	return amounts{requestQuantity: a.Requests, tokenQuantity: a.Tokens, costQuantity: a.Cost}
+	return amounts{requestQuantity: a.Requests, tokenQuantity: a.Tokens, costQuantity: a.Cost, callQuantity: a.Calls}
 }
 
 // usageAmounts returns the tokens and the cost of a usage.
@@ -71,9 +74,10 @@ type budgetNode struct {
 	pending amounts // reserved for their requests in progress
 	warned  amounts // the limits of which a warning was recorded
 
-	// kept means that the unused part of the limit is reserved in the budget of the parent. It
-	// is reserved until the agent has answered, failed or ended.
-	kept  bool
+	// kept is what is reserved in the budget of the parent, as far as it is unused. It is reserved
+	// until the agent has answered, failed or ended. It is the limit, or 0 if only the role limits
+	// a quantity.
+	kept  amounts
 	ended bool // merged into its parent
 }
 
@@ -92,12 +96,13 @@ func (t *budgetTree) nodeOf(id identity.AgentID, parentOf func(identity.AgentID)
 	return &t.task
 }
 
-// grow adds the budget of a new agent below parent. A limit of zero adds none.
-func (t *budgetTree) grow(parent *budgetNode, id identity.AgentID, name string, limit amounts) {
+// grow adds the budget of a new agent below parent, of which a part is reserved there. A limit of
+// zero adds none.
+func (t *budgetTree) grow(parent *budgetNode, id identity.AgentID, name string, limit, reserved amounts) {
 	if limit == (amounts{}) {
 		return
 	}
-	n := &budgetNode{agent: id, name: name, parent: parent, limit: limit, kept: true}
+	n := &budgetNode{agent: id, name: name, parent: parent, limit: limit, kept: reserved}
 	parent.children = append(parent.children, n)
 	if t.agents == nil {
 		t.agents = map[identity.AgentID]*budgetNode{}
@@ -108,7 +113,7 @@ func (t *budgetTree) grow(parent *budgetNode, id identity.AgentID, name string, 
 // stopKeeping gives the parent of an agent the unused part of the agent's budget.
 func (t *budgetTree) stopKeeping(id identity.AgentID) {
 	if n := t.agents[id]; n != nil {
-		n.kept = false
+		n.kept = amounts{}
 	}
 }
 
@@ -178,8 +183,8 @@ func (n *budgetNode) sum(q quantity, p sumParts) int64 {
 	}
 	for _, c := range n.children {
 		part := c.sum(q, p)
-		if p.kept && c.kept {
-			part = max(part, c.limit[q])
+		if p.kept {
+			part = max(part, c.kept[q])
 		}
 		total = addSaturated(total, part)
 	}
@@ -208,7 +213,7 @@ func (n *budgetNode) shortage(need amounts) *shortage {
 			case first == nil:
 				first = s
 			}
-			if at.kept && at.limit[q] > 0 {
+			if at.kept[q] > 0 {
 				p.kept = false // the budgets above have reserved it
 			}
 		}

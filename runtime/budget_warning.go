@@ -16,7 +16,13 @@ func (a *actor) noteBudgets(b *journal.Batch) {
 	if slices.ContainsFunc(b.Events, endsWork) {
 		a.rt.tracker.changeBudgets(a.task, func(s *budgetTree) { s.stopKeeping(a.agent.ID) })
 	}
-	if !slices.ContainsFunc(b.Events, func(e journal.Event) bool { return countsRequests(e.Body) }) {
+	started := startedCalls(b)
+	if started > 0 {
+		a.rt.tracker.changeBudgets(a.task, func(s *budgetTree) {
+			s.nodeOf(a.agent.ID, a.rt.tracker.parentOf).used[callQuantity] += int64(started)
+		})
+	}
+	if started == 0 && !slices.ContainsFunc(b.Events, func(e journal.Event) bool { return countsRequests(e.Body) }) {
 		return
 	}
 	for _, w := range a.rt.tracker.newWarnings(a, a.rt.LimitsOf(a.task)) {

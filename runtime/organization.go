@@ -157,11 +157,12 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 	if old, err := rt.endedAgent(ctx, id); old != nil || err != nil {
 		return rt.withRole(out, old), err // created by an earlier attempt of this call, and terminated since
 	}
-	if err := rt.prepareBudget(ctx, c.By.Agent, s.Budget); err != nil {
+	if err := rt.prepareBudget(ctx, c.By.Agent, s); err != nil {
 		return out, err
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
-		undo, err := rt.takeBudget(c.By.Agent, id, s.Budget)
+		budget := rt.budgetOf(c.By.Agent, s)
+		undo, err := rt.takeBudget(c.By.Agent, id, budget)
 		if err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 		}
 		rt.tracker.nameBudget(agent)
 		b.Put = append(b.Put, storeRecords(changes)...)
-		b.Events = append(b.Events, journal.Event{At: agent.CreatedAt, Task: agent.Task, Agent: agent.ID, Role: rt.roleName(agent), Body: rt.spawnedEvent(agent, s.Budget)})
+		b.Events = append(b.Events, journal.Event{At: agent.CreatedAt, Task: agent.Task, Agent: agent.ID, Role: rt.roleName(agent), Body: rt.spawnedEvent(agent, budget)})
 		if first != nil {
 			rt.addMessage(b, c.By, model.Message{
 				ID: out.MessageID, From: string(c.By.Agent), To: string(id), Task: agent.Task, Payload: first, CreatedAt: agent.CreatedAt,
@@ -203,8 +204,11 @@ func (rt *Runtime) withRole(out org.SpawnResult, a *org.Agent) org.SpawnResult {
 }
 
 // spawnedEvent returns the event of a new agent.
-func (rt *Runtime) spawnedEvent(a org.Agent, budget org.ModelAllowance) journal.AgentSpawned {
-	return journal.AgentSpawned{Name: a.Name, Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames(), Budget: recordedBudget(budget)}
+func (rt *Runtime) spawnedEvent(a org.Agent, budget spawnBudget) journal.AgentSpawned {
+	return journal.AgentSpawned{
+		Name: a.Name, Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames(),
+		Budget: recordedBudget(budget.part), Most: recordedBudget(budget.most),
+	}
 }
 
 // TerminateAgent terminates an agent and all its descendants. It does nothing if an

@@ -99,7 +99,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		}
 		rt.voidApprovals(b, id, "its task was retried", func(a *Approval) bool { return a.Task == id })
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: id, Agent: task.Top, Role: rt.topRoleName(&task),
-			Body: journal.TaskRetried{By: by.String(), Tokens: extra.Tokens, Cost: extra.Cost, Requests: extra.Requests}})
+			Body: journal.TaskRetried{By: by.String(), Tokens: extra.Tokens, Cost: extra.Cost, Requests: extra.Requests, Calls: extra.Calls}})
 		b.Put = append(b.Put, append(storeRecords(changes), journal.Record{Kind: kindTurns, Key: string(id)})...)
 		return nil
 	}})

@@ -66,6 +66,9 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 	if err := r.lockCaller(ctx, calls); err != nil {
 		return err
 	}
+	if _, err := r.a.rt.taskSpending(ctx, r.a.task); err != nil {
+		return err
+	}
 	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
 	if r.answer != nil {
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
@@ -87,7 +90,7 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 	}
 	by := identity.ByAgent(r.a.agent.ID)
 	prependPrepare(b, func(b *journal.Batch) error {
-		if err := cmp.Or(r.a.checkHeld(calls), r.a.rt.checkCurrent(by, calls), r.a.rt.checkTaken(by, calls)); err != nil {
+		if err := cmp.Or(r.a.checkHeld(calls), r.a.rt.checkCurrent(by, calls), r.a.rt.checkTaken(by, calls), r.a.checkCallBudget(calls)); err != nil {
 			return err
 		}
 		r.a.rt.takeApprovals(b, by, calls)

@@ -161,7 +161,7 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	about := func(body journal.EventBody) journal.Event {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}
 	}
-	b.Events = append(b.Events, about(started), about(rt.spawnedEvent(agent, org.ModelAllowance{})), about(journal.MessageSent{Message: first}))
+	b.Events = append(b.Events, about(started), about(rt.spawnedEvent(agent, spawnBudget{})), about(journal.MessageSent{Message: first}))
 	b.Send = append(b.Send, journal.Message{Message: first})
 }
 

@@ -43,7 +43,7 @@ type ModelTally struct {
 type BudgetTally struct {
 	Agent    identity.AgentID // "" for the task
 	Name     string           // of the agent
-	Quantity string           // requests, tokens or cost
+	Quantity string           // requests, tokens, cost or calls
 	Limit    int64            // a cost is in billionths of the currency of the prices
 	Used     int64            // with what the agents below use
 	Reserved int64            // of the rest, for the budgets of agents below
@@ -100,6 +100,9 @@ func (t *TaskTally) add(e journal.Event) {
 		t.use(e.Agent, b.Unanswered, one.Usage)
 		t.addModel(b.Model, one.Usage)
 	case journal.ToolCall:
+		if b.Decision == journal.Allowed {
+			t.nodeOf(e.Agent).used[callQuantity]++
+		}
 	default:
 		return
 	}

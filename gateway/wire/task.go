@@ -48,16 +48,17 @@ type Task struct {
 	Suspended  []string            `json:"suspendedRoles,omitempty"` // names of the suspended roles of its caller and its agents, sorted; only of a task that is shown and has not ended
 }
 
-// TaskLimits are the limits of a task. Tokens and Cost are its budget, with what retries added; 0
+// TaskLimits are the limits of a task. Tokens, Cost and Calls are its budget, with what retries added; 0
 // is no limit.
 type TaskLimits struct {
 	Tokens   int64   `json:"tokens,omitempty"`
-	Cost     float64 `json:"cost,omitempty"` // in the currency of the prices
-	Requests int     `json:"requests"`       // to language models
-	Turns    int     `json:"turns"`          // of all its agents
-	Agents   int     `json:"agents"`         // that are not terminated
-	Hires    int     `json:"hires"`          // agents that one agent may spawn
-	Rounds   int     `json:"rounds"`         // answers of one turn, of roles without a limit of their own
+	Cost     float64 `json:"cost,omitempty"`  // in the currency of the prices
+	Calls    int64   `json:"calls,omitempty"` // of tools
+	Requests int     `json:"requests"`        // to language models
+	Turns    int     `json:"turns"`           // of all its agents
+	Agents   int     `json:"agents"`          // that are not terminated
+	Hires    int     `json:"hires"`           // agents that one agent may spawn
+	Rounds   int     `json:"rounds"`          // answers of one turn, of roles without a limit of their own
 }
 
 // BudgetUse is what was used of one limit of the budget of a task or of an agent. A cost is in the
@@ -65,7 +66,7 @@ type TaskLimits struct {
 type BudgetUse struct {
 	Agent    identity.AgentID `json:"agent,omitempty"` // absent for the task
 	Name     string           `json:"name,omitempty"`  // of the agent
-	Quantity string           `json:"quantity"`        // requests, tokens or cost
+	Quantity string           `json:"quantity"`        // requests, tokens, cost or calls
 	Limit    float64          `json:"limit"`
 	Used     float64          `json:"used"`               // with what the agents below use
 	Reserved float64          `json:"reserved,omitempty"` // of the rest, for the budgets of agents below
@@ -99,7 +100,7 @@ type TaskRequest struct {
 	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
 	Result    *ResultSpec                `json:"result,omitempty"`    // what the result must be
 	Open      bool                       `json:"open,omitempty"`      // the first agent then waits for messages until the task is cancelled; only of the operator
-	Budget    *Budget                    `json:"budget,omitempty"`    // of the task's models; not more than the organization's
+	Budget    *Budget                    `json:"budget,omitempty"`    // of the task; not more than the organization's
 }
 
 // ResultSpec describes the result of a task, or of the agents of a role.
@@ -109,17 +110,18 @@ type ResultSpec = org.ResultSpec
 // much more than before. An empty object adds nothing.
 type RetryRequest Budget
 
-// Budget is an amount of model usage. A field that is 0 is not set.
+// Budget is an amount of model usage and of tool calls. A field that is 0 is not set.
 type Budget struct {
 	Tokens   int64   `json:"tokens,omitempty"`   // sent and generated
 	Cost     float64 `json:"cost,omitempty"`     // in the currency of the prices
 	Requests int64   `json:"requests,omitempty"` // to language models, since the last retry
+	Calls    int64   `json:"calls,omitempty"`    // of tools, that are started
 }
 
 // Allowance converts a budget. It reports false if a field is negative or too large, or
 // the cost is less than a billionth.
 func (b Budget) Allowance() (org.ModelAllowance, bool) {
-	return org.NewAllowance(b.Tokens, b.Requests, b.Cost)
+	return org.ModelAllowance{Tokens: b.Tokens, Requests: b.Requests, Calls: b.Calls}.WithCost(b.Cost)
 }
 
 // BudgetOf converts an allowance; nil for none.
@@ -127,5 +129,5 @@ func BudgetOf(a org.ModelAllowance) *Budget {
 	if a == (org.ModelAllowance{}) {
 		return nil
 	}
-	return &Budget{Tokens: a.Tokens, Cost: float64(a.Cost) / 1e9, Requests: a.Requests}
+	return &Budget{Tokens: a.Tokens, Cost: float64(a.Cost) / 1e9, Requests: a.Requests, Calls: a.Calls}
 }

@@ -359,7 +359,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Description: r.Description, Prompt: r.Prompt, Model: r.Model,
-			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.AgentLimits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
+			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.AgentLimits{Rounds: r.Limits.Rounds, Budget: org.ModelAllowance(r.Limits.Budget)}, Hosts: r.Hosts,
 			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs, Result: resultSpec(r.Result),
 			Agent: roleAgent(r.Agent), States: r.States, Approval: r.Approval, Bind: r.Bind,
 		})
@@ -390,7 +390,7 @@ func taskBudget(b config.Budget) runtime.TaskBudget {
 	if b.WarnAt == config.NoLimit {
 		b.WarnAt = runtime.NoWarning
 	}
-	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost), WarnAt: b.WarnAt}
+	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost), Calls: b.Calls, WarnAt: b.WarnAt}
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {

@@ -41,10 +41,11 @@ type Retention struct {
 	Workspaces     time.Duration // private workspaces of tasks that are done, from their end
 }
 
-// Budget limits what the models of one task may use. A zero field is not set.
+// Budget limits what the agents of one task may use. A zero field is not set.
 type Budget struct {
 	Tokens int64 // NoLimit for any number
 	Cost   int64 // in billionths of the currency unit of prices
+	Calls  int64 `json:",omitzero"` // of tools
 	WarnAt int   `json:",omitzero"` // percent of a limit after which a warning is recorded; NoLimit for none
 }
 
@@ -82,14 +83,23 @@ const (
 	maxArtifactBytes  = 256 << 20 // an artifact is held in memory
 	maxDiskReserve    = 1 << 50
 	maxRecorded       = 1 << 60
-	maxBudget         = 1 << 50 // tokens
+	maxBudget         = 1 << 50 // tokens, or calls
 	maxConnections    = 16_384  // each new connection looks at all of them
 	maxRetention      = 10 * 366 * 24 * time.Hour
 )
 
-// Limits limits one turn of an agent. A zero field is not set.
+// Limits limits an agent. A zero field is not set.
 type Limits struct {
-	Rounds int // rounds of tool calls in one turn
+	Rounds int         // rounds of tool calls in one turn
+	Budget AgentBudget `json:",omitzero"` // only of a role
+}
+
+// AgentBudget limits what an agent and those below it use. A zero field is not set.
+type AgentBudget struct {
+	Tokens   int64
+	Cost     int64 // in billionths of the currency unit of prices
+	Requests int64 // to language models
+	Calls    int64 // of tools
 }
 
 // readOrganization reads the document of kind organization.
@@ -106,6 +116,7 @@ func readOrganization(it item) {
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens": tokensField(&org.Budget.Tokens),
 			"cost":   priceField(&org.Budget.Cost),
+			"calls":  yamldoc.BoundedInt(&org.Budget.Calls, maxBudget),
 			"warnAt": percentField(&org.Budget.WarnAt),
 		}),
 		"retention": yamldoc.MappingField(yamldoc.Fields{
@@ -157,7 +168,15 @@ func percentField(to *int) func(yamldoc.Value) {
 
 // limitsField reads the limits of a role.
 func limitsField(to *Limits) func(yamldoc.Value) {
-	return yamldoc.MappingField(yamldoc.Fields{"rounds": yamldoc.CountField(&to.Rounds)})
+	return yamldoc.MappingField(yamldoc.Fields{
+		"rounds": yamldoc.CountField(&to.Rounds),
+		"budget": yamldoc.MappingField(yamldoc.Fields{
+			"tokens":   yamldoc.BoundedInt(&to.Budget.Tokens, maxBudget),
+			"cost":     priceField(&to.Budget.Cost),
+			"requests": yamldoc.BoundedInt(&to.Budget.Requests, maxBudget),
+			"calls":    yamldoc.BoundedInt(&to.Budget.Calls, maxBudget),
+		}),
+	})
 }
 
 // organizationLimitsField reads the limits of the organization.

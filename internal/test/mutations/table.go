@@ -1041,7 +1041,7 @@ var mutations = []mutation{
 	},
 	{
 		"the budget of an agent is not taken from its parent's", "runtime/budget_tree.go",
-		`		if p.kept && c.kept {`, `		if false {`,
+		`		if p.kept {`, `		if false {`,
 		"./runtime TestBudget_IsConserved",
 	},
 	{
@@ -1077,7 +1077,7 @@ var mutations = []mutation{
 	},
 	{
 		"the budget of an agent is not read from the record", "runtime/budget_agent.go",
-		`		if b.Budget != nil {`, `		if false {`,
+		`part: allowanceOf(b.Budget), `, ``,
 		"./runtime TestBudget_IsConserved",
 	},
 	{
@@ -1089,6 +1089,78 @@ var mutations = []mutation{
 		"a warning is recorded with each answer", "runtime/budget_warning.go",
 		`n.warned[w.quantity] != n.limit[w.quantity]`, `true`,
 		"./runtime TestBudget_IsConserved",
+	},
+	{
+		"the budget of a role does not hold", "runtime/budget_agent.go",
+		`, most: rt.org.SpawnLimit(parent, s.Role)}`, `}`,
+		"./runtime TestBudget_OfRole",
+	},
+	{
+		"the budget of a role is reserved for each agent", "runtime/budget_agent.go",
+		`	for q, n := range amountsOf(b.part) {
+		if n > 0 {`, `	for q := range amountsOf(b.part) {
+		if true {`,
+		"./runtime TestBudget_OfRole",
+	},
+	{
+		"the budget of a role does not bound its tasks", "org/task.go",
+		`task.Budget.Within(role.Limits.Budget)`, `task.Budget.Within(ModelAllowance{Cost: role.Limits.Budget.Cost})`,
+		"./runtime TestBudget_OfRoleOfTask",
+	},
+	{
+		"tool calls do not count", "runtime/budget_warning.go",
+		`.used[callQuantity] += int64(started)`, `.used[callQuantity] += 0`,
+		"./runtime TestBudget_CallsPauseTask",
+	},
+	{
+		"tool calls of earlier processes do not count", "runtime/usage.go",
+		`			t.nodeOf(e.Agent).used[callQuantity]++
+`, ``,
+		"./runtime TestBudget_CallsPauseTask",
+	},
+	{
+		"tool calls start beyond the budget", "runtime/record.go",
+		`, r.a.checkCallBudget(calls)); err != nil {`, `); err != nil {`,
+		"./runtime TestBudget_CallsOfDriver",
+	},
+	{
+		"an answer whose calls do not fit the budget is lost", "runtime/budget_calls.go",
+		`		if err := r.keepAnswer(); err != nil {
+			return err
+		}
+`, ``,
+		"./runtime TestBudget_CallsOfOrganization",
+	},
+	{
+		"calls of a paused task start", "runtime/hold.go",
+		`	if a.rt.org.HeldBy(a.agent.ID) != "" {
+		return errHeld`, `	if false {
+		return errHeld`,
+		"./runtime TestPause_Plan",
+	},
+	{
+		"a paused task does not say who has paused it", "runtime/hold.go",
+		`p := rt.org.PauseOf(id); p != nil {`, `p := rt.org.PauseOf(id); p != nil && id == "" {`,
+		"./runtime TestPauseTask_Who",
+	},
+	{
+		"a paused task is not shown as paused", "runtime/hold.go",
+		`	for agent = range run.resting {
+		return agent, true
+	}
+`, ``,
+		"./runtime TestPause_KeepsWhatRuns",
+	},
+	{
+		"a caller pauses the organization", "org/pause.go",
+		`	if by.Kind == identity.Operator {
+		return nil
+	}
+	return errcode.New(`, `	if by.Kind != identity.Agent {
+		return nil
+	}
+	return errcode.New(`,
+		"./runtime TestPauseTask_Who",
 	},
 	{
 		"a new id makes a result new", "runtime/steady.go",

@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
 			"serving": serving, "ended": ended, "crash": crash, "until": until, "get": get, "post": post, "token": tokenOf,
-			"doccommands": docCommands, "docfile": docFile, "provider": provider,
+			"doccommands": docCommands, "docfile": docFile, "provider": provider, "receiver": receiver,
 			"waitlog": waitLog, "hangup": hangup, "digest": digestOf,
 		},
 	})

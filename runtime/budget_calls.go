@@ -1,0 +1,71 @@
+package runtime
+
+import (
+	"errors"
+
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/journal"
+)
+
+// checkCallBudget returns an error unless there is room in the budget of the agent, and in all
+// above it, for the calls that are to start. It is called in the commit that would start them,
+// which counts them (noteBudgets), so agents that share a budget cannot exceed it together.
+//
+// Errors: budget_exceeded, with errAgentBudget if the budget is that of an agent; errTerminated.
+func (a *actor) checkCallBudget(calls []*gate.Admission) error {
+	n := int64(0)
+	for _, c := range calls {
+		if c.Allowed() {
+			n++
+		}
+	}
+	return a.rt.tracker.checkCalls(a, n, a.rt.LimitsOf(a.task))
+}
+
+// checkCalls returns an error unless n calls fit the budgets of an agent.
+func (t *tracker) checkCalls(a *actor, n int64, most ActiveLimits) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := t.tasks[a.task]
+	if run == nil || !run.spent.loaded {
+		return errTerminated
+	}
+	s := &run.spent.budgets
+	s.task.limit = most.amounts()
+	need := amounts{callQuantity: n}
+	if short := s.nodeOf(a.agent.ID, t.parentOf).shortage(need); short != nil {
+		return short.error(need)
+	}
+	return nil
+}
+
+// startedCalls returns how many calls a batch starts.
+func startedCalls(b *journal.Batch) (n int) {
+	for _, e := range b.Events {
+		if c, ok := e.Body.(journal.ToolCall); ok && c.Decision == journal.Allowed {
+			n++
+		}
+	}
+	return n
+}
+
+// stopCalls stops an agent whose calls do not fit a budget. At the limit of the task it pauses the
+// task: the answer is recorded, and its calls are decided when the task is retried. At that of an
+// agent the turn fails. A program that drives the agent gets the error.
+func (a *actor) stopCalls(r *recorder, cause error) error {
+	if !r.driven {
+		if err := r.keepAnswer(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case needsOperator(cause):
+		if err := a.pause(cause); !r.driven || !errors.Is(err, errTaskPaused) {
+			return err
+		}
+		return cause
+	case r.driven:
+		return cause
+	}
+	return a.fail(cause)
+}
