@@ -286,7 +286,7 @@ func (s *Snapshot) VisibleWhenOpen(b BoundSet) []*ToolHandle {
 	var list []*ToolHandle
 	seen := newBits(s.width)
 	for _, g := range groups {
-		list = appendNew(list, seen, s.membersWhenOpen(g))
+		list = appendNew(list, seen, s.allMembers(g))
 	}
 	list = slices.DeleteFunc(list, func(h *ToolHandle) bool {
 		return !b.admits(h) || h.Definition.States != nil && len(h.Definition.States) == 0
