@@ -52,6 +52,7 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool {
 		return a.authenticate.Revalidate(admitted) == nil && (!messagesCount || a.rates.count(admitted) == nil)
 	}))
+	r = r.WithContext(mcpserver.WithRequestCount(r.Context(), func() error { return a.rates.count(admitted) }))
 	if text := r.Header.Get(wire.MCPWorkspaceHeader); text != "" {
 		if err := a.checkMCPWorkspace(r, text); err != nil {
 			return err

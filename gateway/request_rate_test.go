@@ -96,3 +96,39 @@ func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
 		t.Errorf("only %d answers", answers)
 	}
 }
+
+// Each request of a batch counts. If one is too many, none of them is carried out.
+func TestRequestRates_CountRequestsOfBatch(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	role := f.AddRole(t, "reader", "workspace")
+	token, ann := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
+	tokens := gatewaytest.NewTokens(t, f, ann)
+	server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: tokens.Authenticate, MCP: server, RequestsPerMinute: func() int { return 10 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func(requests int) *httptest.ResponseRecorder {
+		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"a","content":"b"}}},{"jsonrpc":"2.0","method":"notifications/initialized"},`
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("["+strings.TrimSuffix(strings.Repeat(call, requests), ",")+"]"))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	if w := post(6); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"result"`) != 6 {
+		t.Errorf("6 of 10: %d %s", w.Code, w.Body)
+	}
+	before := f.Runtime.JournalStore().LastSeq()
+	if w := post(6); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"rate_limited"`) {
+		t.Errorf("12 of 10: %d %s", w.Code, w.Body)
+	}
+	if after := f.Runtime.JournalStore().LastSeq(); after != before {
+		t.Errorf("a part of the batch was carried out: %d events", after-before)
+	}
+}

@@ -93,11 +93,15 @@ func (s *Server) servePOST(w http.ResponseWriter, r *http.Request, sc *clientSco
 	sc.documentsOnly, sc.acceptsAny = !stream, anything
 	q, releaseBody, ok := s.readBody(w, r, sc.sender)
 	defer releaseBody()
-	switch {
-	case !ok:
-	case isStateless(r, q):
+	if !ok {
+		return nil
+	}
+	if err := countBatch(r.Context(), q); err != nil {
+		return err
+	}
+	if isStateless(r, q) {
 		s.handleStateless(w, r, sc, q)
-	default:
+	} else {
 		s.handleSession(w, r, sc, q)
 	}
 	return nil

@@ -42,6 +42,30 @@ func WithRevalidation(ctx context.Context, revalidate func() bool) context.Conte
 	return context.WithValue(ctx, revalidateKey{}, revalidate)
 }
 
+// countKey is the context key for the function of WithRequestCount.
+type countKey struct{}
+
+// WithRequestCount returns a context for a request that may carry a batch. count is called for each
+// request of the batch after the first, before any of them is carried out. If it returns an error, so
+// does Serve.
+func WithRequestCount(ctx context.Context, count func() error) context.Context {
+	return context.WithValue(ctx, countKey{}, count)
+}
+
+// countBatch counts the requests of a batch. Errors are those of the function of WithRequestCount.
+func countBatch(ctx context.Context, q *request) error {
+	count, ok := ctx.Value(countKey{}).(func() error)
+	if !q.batch || !ok {
+		return nil
+	}
+	for range q.countRequests() - 1 {
+		if err := count(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // stillAuthorized reports whether the sender is still authenticated.
 func (sc *clientScope) stillAuthorized() bool { return sc.revalidate == nil || sc.revalidate() }
 

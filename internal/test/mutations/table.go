@@ -1759,4 +1759,9 @@ var mutations = []mutation{
 		`if len(n.open) != 1 || n.abandoned {`, `if len(n.open) != 1 {`,
 		"./modules/mcpclient TestElicit_OfCancelledCall",
 	},
+	{
+		"the requests of a batch are not counted", "gateway/mcpserver/scope.go",
+		`if !q.batch || !ok {`, `if !ok || q.batch {`,
+		"./gateway TestRequestRates_CountRequestsOfBatch",
+	},
 }
