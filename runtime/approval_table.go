@@ -93,7 +93,9 @@ func (t *approvalTable) put(a Approval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.notify()
-	if t.byID[a.ID] == nil {
+	if old := t.byID[a.ID]; old != nil {
+		t.removeKeys(old) // an approver may have edited the arguments once more
+	} else {
 		t.byTask[a.Task]++
 		t.byPerson[a.Starter]++
 	}
@@ -143,6 +145,15 @@ func (a *Approval) nextEscalation() (approval.Escalation, bool) {
 	return list[a.Escalated], true
 }
 
+// removeKeys removes the keys of a request. Another request may have one of them since.
+func (t *approvalTable) removeKeys(a *Approval) {
+	for _, key := range []ApprovalHash{a.Key, a.EditAs} {
+		if t.byKey[key] == a.ID {
+			delete(t.byKey, key)
+		}
+	}
+}
+
 // remove removes a request that has ended, and its records. It is called within a commit.
 func (t *approvalTable) remove(b *journal.Batch, id string) {
 	t.mu.Lock()
@@ -152,11 +163,7 @@ func (t *approvalTable) remove(b *journal.Batch, id string) {
 		return
 	}
 	delete(t.byID, id)
-	for _, key := range []ApprovalHash{a.Key, a.EditAs} {
-		if t.byKey[key] == id {
-			delete(t.byKey, key)
-		}
-	}
+	t.removeKeys(a)
 	countDown(t.byTask, a.Task)
 	countDown(t.byPerson, a.Starter)
 	if len(t.byID) == 0 {
