@@ -116,7 +116,7 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 		{"terminate", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"terminate without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"spawn", "spawn_agent", `{"roleId":"r1","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
-		{"spawn with a budget", "spawn_agent", `{"roleId":"r1","budget":{"tokens":5,"requests":2,"cost":0.25},"taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + `  budget {Tokens:5 Cost:250000000 Requests:2}`, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
+		{"spawn with a budget", "spawn_agent", `{"roleId":"r1","budget":{"tokens":5,"requests":2,"cost":0.25},"taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + `  budget {Tokens:5 Cost:250000000 Requests:2 Calls:0}`, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"brief as text", "spawn_agent", `{"roleId":"r1","taskBrief":"Count."}`, `spawn r1 {"objective":"Count.","constraints":[],"inputs":"see the objective","outputs":"see the objective","completion_criteria":"see the objective"} `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"spawn with caller as parent", "spawn_agent", `{"roleId":"r1","parentAgentId":"ann","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"brief in other spellings", "spawn_agent",

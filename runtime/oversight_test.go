@@ -204,10 +204,10 @@ func TestOversight_GroupsWithSameTools(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	holder := b.newRole(t, org.RoleSpec{Name: "holder", Use: groupSet("files"), Grant: groupSet("files")})
 	for name, spec := range map[string]org.RoleSpec{
 		"a child": {Use: groupSet("files/now")}, "the read part": {Grant: groupSet("files:read")}, "the read part of a child": {Grant: groupSet("files/now:read")},
 	} {
+		holder := b.newRole(t, org.RoleSpec{Name: "holder of " + name, Use: groupSet("files"), Grant: groupSet("files")})
 		if err := b.update(alice, holder.ID, spec); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -106,7 +106,7 @@ var mutations = []mutation{
 	},
 	{
 		"a lint overlooks tools of groups that are closed now", "toolgroups/narrow.go",
-		`		list = appendNew(list, seen, s.membersWhenOpen(g))
+		`		list = appendNew(list, seen, s.allMembers(g))
 	}
 	list = slices`, `		list = appendNew(list, seen, s.members(g))
 	}
@@ -1133,7 +1133,7 @@ var mutations = []mutation{
 	},
 	{
 		"calls of a paused task start", "runtime/hold.go",
-		`	if a.rt.org.HeldBy(a.agent.ID) != "" {
+		`	if a.rt.org.PauseReason(a.agent.ID) != "" {
 		return errHeld`, `	if false {
 		return errHeld`,
 		"./runtime TestPause_Plan",
