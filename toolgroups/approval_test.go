@@ -24,6 +24,7 @@ func TestView_ApprovalRules(t *testing.T) {
 	}{
 		{"tools", approval.Rule{Tools: []string{"a", "c", "zzz"}}, "ac"},
 		{"group with its children", approval.Rule{Groups: []string{"g"}}, "abc"},
+		{"all groups", approval.Rule{Groups: []string{"*"}}, "abcd"},
 		{"unknown group", approval.Rule{Groups: []string{"lost"}}, ""},
 		{"effect", approval.Rule{Effect: "mutating"}, "abcd"},
 		{"other effect", approval.Rule{Effect: "readOnly"}, ""},

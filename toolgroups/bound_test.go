@@ -67,6 +67,10 @@ func TestCompile_Bounds(t *testing.T) {
 			t.Errorf("%v: %d rules, want %d", c.binds, len(got), c.rules)
 		}
 	}
+	rule := `{"pay": {"/to": {"equal": "a"}}}`
+	if got := s.Compile(use, limit(rule)).ToolBounds(); len(got) != 1 || len(got["pay"]) != 1 {
+		t.Errorf("bounds by tool: %v", got)
+	}
 	if (toolgroups.BoundSet{Set: toolgroups.AllGroups(), Bind: parsed(t, `{"pay": {"/to": {"equal": "a"}}}`)}).IsAll() {
 		t.Error("a set with bounds contains all tools with any arguments")
 	}

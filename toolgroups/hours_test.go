@@ -1,6 +1,7 @@
 package toolgroups_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -318,4 +320,34 @@ func TestSwitchGroup_ClosedParentHoldsNoChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("closed again", "", "", "", "read letter")
+}
+
+// While a group is closed, the tools that it has when it is open are found, but none that bounds or
+// states never let run.
+func TestVisibleWhenOpen_ClosedGroups(t *testing.T) {
+	f := newHourFixture(t)
+	nowhere := &stub{tool.Definition{Name: "nowhere", Input: json.RawMessage(anyObject), States: []string{}}}
+	f.must(f.disk.RegisterGroup(toolgroups.Group{ID: "stateless", Tools: []tool.Tool{nowhere}}))
+	s := f.CurrentSnapshot()
+	office := s.BindSet(toolgroups.SetOf("office", "stateless", "unknown"))
+	bound, other := office, office
+	bound.Bind = parsed(t, `{"write": {"/amount": {"min": 2, "max": 1}}}`)
+	other.Owners = map[toolgroups.GroupID]toolgroups.GroupOwner{"office": "former"}
+	own := s.BindSet(toolgroups.AllGroups())
+	own.Only = "somebody"
+	for name, c := range map[string]struct {
+		set  toolgroups.BoundSet
+		want string
+	}{
+		"a closed group": {office, "write read"}, "all groups": {s.BindSet(toolgroups.AllGroups()), "read write"},
+		"a bound that lets nothing through": {bound, "read"}, "a group of another owner": {other, ""}, "tools of another owner": {own, ""},
+	} {
+		var names []string
+		for _, h := range s.VisibleWhenOpen(c.set) {
+			names = append(names, h.Definition.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

@@ -36,7 +36,7 @@ export function ago(then, now) {
   if (Math.abs(ms) < 5000) {
     return "now";
   }
-  const text = duration(Math.abs(ms)).split(" ").slice(0, 2).join(" ");
+  const text = duration(1000 * Math.round(Math.abs(ms) / 1000)).replace(".0", "").split(" ").slice(0, 2).join(" ");
   return ms > 0 ? text + " ago" : "in " + text;
 }
 

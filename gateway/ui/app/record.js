@@ -63,7 +63,7 @@ function matches(e, params) {
 
 /** @param {Place} place */
 function filterForm(place) {
-  const hints = { task: "task id", agent: "agent id", role: "role", caller: "caller", tool: "tool", type: "types, such as tool_call,message", since: "since, such as 24h" };
+  const hints = { task: "task id", agent: "agent id", role: "role", caller: "caller", tool: "tool", type: "types, such as tool_call", since: "since, such as 24h" };
   return html`<form class="actions" @submit=${(/** @type {Event} */ e) => {
     e.preventDefault();
     const values = Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (e.target)));
@@ -86,7 +86,7 @@ function eventTable(data, place) {
 
 /** @param {any} e */
 function what(e) {
-  return e.decision === "denied" ? mark("bad", "denied") : e.type === "tool_error" ? mark("wait", "failed") : e.decision === "allowed" ? mark("good", "call") : e.type;
+  return e.decision === "denied" ? mark("bad", "denied") : e.type === "tool_error" ? mark("wait", "failed") : e.decision === "allowed" ? mark("good", "call") : html`<span class="fixed">${e.type}</span>`;
 }
 
 /** @param {any} e */
