@@ -60,6 +60,7 @@ func TestMatrix_CallerSeesItsOwnRole(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "phones", "ring")
 	f.AddTool(t, "vault", "unlock", "secret")
+	f.AddRole(t, "other", "phones")
 	caller := f.WithCaller(t, f.AddRole(t, "desk", "phones").ID)
 	got := gatewaytest.GetJSON[wire.Matrix](t, caller, "GET /api/v1/matrix", "")
 	if len(got.Items) != 1 || got.Items[0].Name != "desk" || !slices.Equal(got.Items[0].Allowed, []string{"ring"}) {

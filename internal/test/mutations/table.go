@@ -1731,7 +1731,7 @@ var mutations = []mutation{
 	},
 	{
 		"reach: agents without the tool spawn", "org/reach.go",
-		`if !spawns {`, `if false {`,
+		`if !spawns {`, `if !spawns && false {`,
 		"./org TestReach_AgreesWithSpawnableRoles",
 	},
 	{
