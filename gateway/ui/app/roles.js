@@ -40,6 +40,19 @@ export const roles = {
     }
     return true;
   },
+  async refresh(data, place) {
+    if (!data.role) {
+      Object.assign(data, await loadRoles());
+      return;
+    }
+    const fresh = await loadRole(place.id);
+    if (!isChanged(data.draft)) {
+      Object.assign(data, fresh);
+      return;
+    }
+    data.groups = fresh.groups; // the user has begun a change since the event came
+    data.overtaken ||= fresh.role.revision > data.role.revision ? "Another editor" : "";
+  },
   heading: (data) => data.role && `Role ${data.role.name}`,
   isEmpty: (data) => data.roles?.length === 0,
   empty: () => ({ text: "There is no role yet. A role says which tools its agents have.", command: command("role", "create", "reader", "--use", "workspace") }),
@@ -49,13 +62,13 @@ export const roles = {
   render: (data, place, page) => data.roles ? roleList(data, place, page) : oneRole(data, page),
 };
 
-/** @param {AbortSignal} signal */
+/** @param {AbortSignal} [signal] */
 async function loadRoles(signal) {
   const page = await list("api/v1/roles", {}, rolesShown, signal);
   return { roles: page.items, more: page.more };
 }
 
-/** @param {string} id @param {AbortSignal} signal */
+/** @param {string} id @param {AbortSignal} [signal] */
 async function loadRole(id, signal) {
   const [{ body: role, text, etag }, groups] = await Promise.all([
     getTagged("api/v1/roles/" + encodeURIComponent(id), signal), list("api/v1/tool-groups", {}, 2000, signal),

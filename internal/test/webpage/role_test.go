@@ -68,6 +68,24 @@ func TestPage_EditKeepsOtherFields(t *testing.T) {
 	p.checkProblems("bounds")
 }
 
+// A change that is begun just after another editor has saved is kept, and its user is told.
+func TestPage_BegunChangeIsKept(t *testing.T) {
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"writer","toolGroups":["workspace"],"grant":[]}`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/writer")
+	p.waitText("Tools that it may call now")
+	p.eval("globalThis.frames = 0; const count = () => { globalThis.frames++; requestAnimationFrame(count); }; count(); 0")
+	s.send(t, "bob", "PATCH", "/api/v1/roles/writer", `{"rolePrompt":"Write."}`)
+	p.wait("globalThis.frames > 20") // the event has come, and the page loads again in a second
+	p.set("What its agents are for", "mine")
+	p.waitText("has changed this role meanwhile")
+	if got := p.eval(field("What its agents are for") + ".value"); got != "mine" {
+		t.Errorf("the change that was begun is %q", got)
+	}
+}
+
 // A tool that no group of the editor has is added by its id. What the server rejects is said.
 func TestPage_SingleTool(t *testing.T) {
 	s := startServer(t)
