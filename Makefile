@@ -14,8 +14,11 @@ FUZZ ?= all
 SOAK ?= 10m
 
 # Packages that run without the race detector. The JavaScript engine is C translated to
-# Go and runs twenty times slower with it. The others start programs built without it.
-PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/e2e ./internal/test/contributing ./internal/test/dbtest ./examples/own-build ./internal/test/webpage
+# Go and runs twenty times slower with it. The second line starts programs built without
+# it. The third has tests of one goroutine.
+PLAIN = ./internal/js/... ./model/script ./modules/chrome \
+	./internal/test/e2e ./internal/test/contributing ./internal/test/dbtest ./examples/own-build ./internal/test/webpage \
+	./internal/test/api ./internal/test/embed ./internal/test/mutations ./internal/yamldoc/...
 
 # Packages with tests that sample lists under the race detector, which need another run.
 SAMPLED = go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... | \

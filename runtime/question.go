@@ -60,10 +60,13 @@ func (o *openQuestions) add(q openQuestion) {
 	o.byID[q.ID] = q
 }
 
-func (o *openQuestions) remove(id string) {
+// remove closes a question. It reports whether the question was open, that is, not answered.
+func (o *openQuestions) remove(id string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	_, open := o.byID[id]
 	delete(o.byID, id)
+	return open
 }
 
 // ListQuestions returns the questions of a task that wait for an answer, oldest first.
@@ -161,6 +164,9 @@ func (in agentInput) ask(ctx context.Context, round tool.InputRound, r tool.Inpu
 	case <-timer.C:
 	case <-ctx.Done():
 		got, reason = personAnswer{Answer: tool.Answer{Action: tool.Cancel}}, "the call ended"
+	}
+	if reason != "" && !in.rt.questions.remove(q.ID) {
+		got, reason = <-answers, "" // a person answered at the same time, and was told that it counts
 	}
 	response := tool.InputResponse{Answer: &got.Answer}
 	if err := round.Log.InputAnswered(r, response, got.by, reason); err != nil {
