@@ -290,6 +290,7 @@ func (h *budgetHistory) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.capped = role.ID
+	h.settle(t) // the top agent answers the first message
 	for range 5 + h.random.IntN(15) {
 		h.step(t)
 		h.settle(t)
