@@ -250,7 +250,7 @@ type budgetCounts struct{ spawns, refused, failed, paused, killed, callsFailed, 
 // nothing, and what agents do not use returns.
 func TestBudget_IsConserved(t *testing.T) {
 	var counts budgetCounts
-	for _, seed := range short.SampleRange(t, 40, 1, 1000) {
+	for _, seed := range short.SampleRange(t, 40, 1, 400) {
 		h := &budgetHistory{random: rand.New(rand.NewPCG(uint64(seed), 59)), counts: &counts}
 		if !t.Run(fmt.Sprint(seed), h.run) {
 			break
