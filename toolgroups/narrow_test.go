@@ -206,7 +206,7 @@ func (c *narrowCase) smallest() (tools, groups int) {
 		}
 		part, whole := c.toolCount(toolgroups.SetOf(id.ReadPart())), c.toolCount(toolgroups.SetOf(id))
 		differs := part > 0 && part < whole || slices.Contains(c.needs.Groups, id.ReadPart())
-		if named && s.CoversGroup(c.held, id.ReadPart()) && (differs || part > 0 && !s.CoversGroup(c.held, id)) {
+		if named && s.CoversGroup(c.held, id.ReadPart()) && (differs || !s.CoversGroup(c.held, id)) { // a part without tools covers those of its children
 			ids = append(ids, id.ReadPart())
 		}
 	}
