@@ -70,8 +70,16 @@ func TestRequestRates_LimitEachSender(t *testing.T) {
 	want("/", "rc_ann", http.StatusOK)
 }
 
-// Messages on a connection with MCP lines count as requests do.
-func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
+// limitedMCP is a gateway with an MCP server that lets a caller send 10 requests a minute.
+type limitedMCP struct {
+	*gatewaytest.Fixture
+	handler http.Handler
+	tokens  *auth.TokenStore
+	token   string // of the caller
+}
+
+func newLimitedMCP(t *testing.T) limitedMCP {
+	t.Helper()
 	f := newFixture(t, gatewaytest.TeamModel)
 	role := f.AddRole(t, "reader", "workspace")
 	token, ann := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
@@ -85,7 +93,13 @@ func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: tokens}, handler), "http://"), token)
+	return limitedMCP{f, handler, tokens, token}
+}
+
+// Messages on a connection with MCP lines count as requests do.
+func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
+	f := newLimitedMCP(t)
+	c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: f.tokens}, f.handler), "http://"), f.token)
 	answers := 0
 	for strings.Contains(c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`), `"result"`) {
 		if answers++; answers > 10 {
@@ -99,26 +113,14 @@ func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
 
 // Each request of a batch counts. If one is too many, none of them is carried out.
 func TestRequestRates_CountRequestsOfBatch(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	role := f.AddRole(t, "reader", "workspace")
-	token, ann := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
-	tokens := gatewaytest.NewTokens(t, f, ann)
-	server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: tokens.Authenticate, MCP: server, RequestsPerMinute: func() int { return 10 }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := newLimitedMCP(t)
 	post := func(requests int) *httptest.ResponseRecorder {
 		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"a","content":"b"}}},{"jsonrpc":"2.0","method":"notifications/initialized"},`
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("["+strings.TrimSuffix(strings.Repeat(call, requests), ",")+"]"))
-		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Authorization", "Bearer "+f.token)
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
+		f.handler.ServeHTTP(w, r)
 		return w
 	}
 	if w := post(6); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"result"`) != 6 {
