@@ -15,9 +15,10 @@ SOAK ?= 10m
 
 # Packages that run without the race detector. The JavaScript engine is C translated to
 # Go and runs twenty times slower with it. The second line starts programs built without
-# it. The third has tests of one goroutine.
-PLAIN = ./internal/js/... ./model/script ./modules/chrome \
-	./internal/test/e2e ./internal/test/contributing ./internal/test/dbtest ./examples/own-build ./internal/test/webpage \
+# it. The fourth has tests of one goroutine.
+# The first line waits for browsers and other programs, and starts first.
+PLAIN = ./modules/chrome ./internal/test/webpage ./internal/test/e2e \
+	./internal/js/... ./model/script ./internal/test/contributing ./internal/test/dbtest ./examples/own-build \
 	./internal/test/api ./internal/test/embed ./internal/test/mutations ./internal/yamldoc/...
 
 # Packages with tests that sample lists under the race detector, which need another run.
@@ -110,7 +111,7 @@ race:
 	$(GOTEST) $(CHECKFLAGS) -race -p=3 $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
 
 plain:
-	$(GOTEST) $(CHECKFLAGS) $$({ go list $(PLAIN); $(SAMPLED); } | sort -u)
+	$(GOTEST) $(CHECKFLAGS) -p=3 $(PLAIN) $$($(SAMPLED))
 	@for m in bench/peers $(MODULES); do $(GOTEST) -C=$$m $(CHECKFLAGS) ./... || exit 1; done
 
 # A full disk ends make check after many minutes, with errors of the compiler and of tests.

@@ -213,7 +213,7 @@ func TestBrowser_LimitsTransferAndMemory(t *testing.T) {
 		}
 	})
 	bob.mustCall("chrome_navigate", obj{"url": s.URL})
-	if got := ann.mustCall("chrome_navigate", obj{"url": s.URL + "/endless"}).Unreachable; len(got) != 1 || !strings.HasSuffix(got[0], "result_too_large") {
+	if got := ann.mustCall("chrome_navigate", obj{"url": s.URL + "/endless", "timeoutMs": 3000}).Unreachable; len(got) != 1 || !strings.HasSuffix(got[0], "result_too_large") {
 		t.Errorf("an endless page: %v", got)
 	}
 	ann.mustCall("chrome_navigate", obj{"url": s.URL})
