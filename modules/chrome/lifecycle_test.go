@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -213,8 +214,12 @@ func TestBrowser_LimitsTransferAndMemory(t *testing.T) {
 		}
 	})
 	bob.mustCall("chrome_navigate", obj{"url": s.URL})
-	if got := ann.mustCall("chrome_navigate", obj{"url": s.URL + "/endless", "timeoutMs": 3000}).Unreachable; len(got) != 1 || !strings.HasSuffix(got[0], "result_too_large") {
+	start := time.Now()
+	if got := ann.mustCall("chrome_navigate", obj{"url": s.URL + "/endless", "timeoutMs": 60000}).Unreachable; len(got) != 1 || !strings.HasSuffix(got[0], "result_too_large") {
 		t.Errorf("an endless page: %v", got)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("an endless page was waited for %v after the limit", took)
 	}
 	ann.mustCall("chrome_navigate", obj{"url": s.URL})
 	ann.wantError(errcode.ToolUnavailable, "memory", "chrome_evaluate", obj{"timeoutMs": 60000,

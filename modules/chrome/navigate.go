@@ -121,9 +121,11 @@ func (t *tab) waitLoaded(ctx context.Context, id cdp.LoaderID, d time.Duration) 
 		sleep(ctx, d)
 		return false
 	}
-	err := t.waitUntil(ctx, func() bool {
+	receiving, release := t.owner.proxy.whileTransferring(ctx)
+	err := t.waitUntil(receiving, func() bool {
 		return slices.Contains(t.loaders, id) && (slices.Contains(t.events, "load") || !t.loading) // a load that fails only stops
 	})
+	release()
 	sleep(ctx, d)
 	return err != nil
 }
@@ -136,7 +138,9 @@ func (t *tab) waitIdle(ctx context.Context, d time.Duration) bool {
 	cancel()
 	if err == nil {
 		loadCtx, stop := context.WithTimeout(ctx, 15*time.Second)
-		err = t.waitUntil(loadCtx, func() bool { return !t.loading })
+		receiving, release := t.owner.proxy.whileTransferring(loadCtx)
+		err = t.waitUntil(receiving, func() bool { return !t.loading })
+		release()
 		stop()
 		sleep(ctx, d)
 		return err != nil

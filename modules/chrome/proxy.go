@@ -40,8 +40,9 @@ type proxy struct {
 	requests sync.WaitGroup
 	slots    chan struct{} // one token for each open connection
 
-	mu     sync.Mutex // guards closed
-	closed bool       // no request is added to requests any more
+	mu     sync.Mutex    // guards what follows
+	closed bool          // no request is added to requests any more
+	spent  chan struct{} // closed when the budget is used up; resetBudget replaces it
 
 	keyShown    atomic.Bool  // the browser has sent the key
 	keyMissing  atomic.Bool  // a request has come without the key since the browser was given it
@@ -52,7 +53,7 @@ type proxy struct {
 
 // newProxy starts the proxy of a browser. The caller closes it.
 func newProxy(b *process, access accessPolicy, maxTransfer int64) *proxy {
-	p := &proxy{access: access, private: b.private, key: rand.Text(), listener: b.listener, maxTransfer: maxTransfer, slots: make(chan struct{}, maxConnections)}
+	p := &proxy{access: access, private: b.private, key: rand.Text(), listener: b.listener, maxTransfer: maxTransfer, slots: make(chan struct{}, maxConnections), spent: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.budget.Store(maxTransfer)
 	discard := log.New(io.Discard, "", 0)
@@ -91,8 +92,45 @@ func (p *proxy) beginRequest() bool {
 // resetBudget sets the budget to maxTransfer and clears the blocked hosts. It is called at the
 // start of a call.
 func (p *proxy) resetBudget() {
+	p.mu.Lock()
+	p.spent = make(chan struct{})
+	p.mu.Unlock()
 	p.budget.Store(p.maxTransfer)
 	p.blocked.clear()
+}
+
+// exceedBudget records that a host sends more than the budget allows.
+func (p *proxy) exceedBudget(h hosts.Host) {
+	p.blocked.add(h.String(), errcode.New(errcode.ResultTooLarge, "the pages have received %d bytes since the last call began, which is the limit; the operator can raise maxTransfer", p.maxTransfer))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.spent:
+	default:
+		close(p.spent)
+	}
+}
+
+// showTimeout is how long a page may take to show what arrived before the budget was used up.
+const showTimeout = time.Second
+
+// whileTransferring returns a context that ends showTimeout after the budget is used up: the page
+// receives nothing more. The caller calls the function to release it.
+func (p *proxy) whileTransferring(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	spent := p.spent
+	p.mu.Unlock()
+	go func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-spent:
+		}
+		sleep(ctx, showTimeout)
+		cancel(errTransferLimit)
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // transport returns a transport that dials with p.dial and uses each connection once.
@@ -224,7 +262,7 @@ var errTransferLimit = errors.New("transfer limit reached")
 // Read implements io.Reader.
 func (c *limitedConn) Read(b []byte) (int, error) {
 	if c.proxy.budget.Load() <= 0 {
-		c.proxy.blocked.add(c.host.String(), errcode.New(errcode.ResultTooLarge, "the pages have received %d bytes since the last call began, which is the limit; the operator can raise maxTransfer", c.proxy.maxTransfer))
+		c.proxy.exceedBudget(c.host)
 		return 0, errTransferLimit
 	}
 	n, err := c.Conn.Read(b)
