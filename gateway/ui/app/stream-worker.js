@@ -1,12 +1,16 @@
 // A worker that all tabs share. It holds the only event stream and the only stream of approvals,
 // because a browser opens six connections to a server at most. It keeps the last events for tabs
-// that open later.
+// that open later. It also has the texts that models write in the tasks that tabs show.
 
-/** @typedef {{type: "begin", after: number, user: string} | {type: "end"} | {type: "renew"}} TabRequest */
+import { endsAnswer } from "./writing.js";
+
+/** @typedef {{type: "begin", after: number, user: string} | {type: "end"} | {type: "renew"} | {type: "watch", task: string}} TabRequest */
+/** @typedef {import("./writing.js").Part} Part */
 
 const kept = 2000; // events for tabs that open later
 const keptText = 16 << 20; // characters of them
 const flushAfter = 40; // milliseconds in which events are collected before they are sent
+const textsMost = 2; // tasks whose texts are followed at once, each with a connection
 
 /** @type {Set<MessagePort>} */
 const ports = new Set();
@@ -20,6 +24,10 @@ let user = ""; // whose events recent has
 let source = null;
 /** @type {EventSource | null} */
 let approvals = null; // says that the calls have changed that wait for the user
+/** @type {Map<MessagePort, string>} */
+const watched = new Map(); // the task that a tab shows; the tab that asked last is the last
+/** @type {Map<string, {source: EventSource, parts: Part[]}>} */
+const texts = new Map(); // by task; parts are not sent yet
 let last = 0; // sequence number of the last event
 let first = 0; // events after this one are in recent, if they were not dropped
 let lostSince = 0; // 0 while the stream is live
@@ -36,6 +44,8 @@ function close() {
   source?.close();
   approvals?.close();
   source = approvals = null;
+  texts.forEach((one) => one.source.close());
+  texts.clear();
 }
 
 function open() {
@@ -53,6 +63,7 @@ function open() {
   };
   source.onmessage = (e) => receive(JSON.parse(e.data), e.data.length);
   source.onerror = () => retry();
+  followTexts();
 }
 
 /** Opens the stream again later. The browser's own attempts end at some errors, so they are not used. */
@@ -64,6 +75,69 @@ function retry() {
   broadcast({ type: "lost", since: lostSince });
   setTimeout(() => ports.size > 0 && source === null && open(), wait);
   wait = Math.min(2 * wait, 15_000);
+}
+
+/**
+ * Notes the task that a tab shows; "" for none.
+ * @param {MessagePort} port
+ * @param {string} task
+ */
+function watch(port, task) {
+  watched.delete(port);
+  if (task) {
+    watched.set(port, task);
+    endText(task); // a new stream begins with what the answers have already
+  }
+  followTexts();
+}
+
+/** @param {string} task */
+function endText(task) {
+  texts.get(task)?.source.close();
+  texts.delete(task);
+}
+
+/** Opens and closes streams, so that those of the tasks are open that tabs asked for last. */
+function followTexts() {
+  const wanted = source ? [...new Set([...watched.values()].reverse())].slice(0, textsMost) : [];
+  [...texts.keys()].filter((task) => !wanted.includes(task)).forEach(endText);
+  wanted.filter((task) => !texts.has(task)).forEach(openText);
+}
+
+/** @param {string} task */
+function openText(task) {
+  const stream = new EventSource(`../../api/v1/tasks/${encodeURIComponent(task)}/events?follow=true&deltas=true&after=${last}`);
+  const one = { source: stream, parts: /** @type {Part[]} */ ([]) };
+  texts.set(task, one);
+  stream.onopen = () => tellTexts(task, [], true);
+  stream.onerror = () => stream.close(); // the task has ended; after a loss it is opened with the other streams
+  stream.onmessage = (message) => {
+    const e = JSON.parse(message.data);
+    if (e.type !== "model_delta" && !endsAnswer(e)) {
+      return;
+    }
+    if (one.parts.length === 0) {
+      setTimeout(() => tellTexts(task, one.parts.splice(0)), flushAfter);
+    }
+    const before = one.parts.at(-1);
+    if (e.type !== "model_delta") {
+      one.parts.push({ agent: e.agent, end: e.seq });
+    } else if (before && before.agent === e.agent && !before.end && !e.again) {
+      before.text = (before.text ?? "") + (e.text ?? "");
+    } else if (e.text || e.again) {
+      one.parts.push({ agent: e.agent, text: e.text, again: e.again });
+    }
+  };
+}
+
+/**
+ * Sends parts of texts to the tabs that show a task.
+ * @param {string} task
+ * @param {Part[]} parts
+ * @param {boolean} [begin] the parts before are void
+ */
+function tellTexts(task, parts, begin = false) {
+  watched.forEach((of, port) => of === task && port.postMessage({ type: "texts", task, parts, begin }));
 }
 
 /** @param {any} event @param {number} size */
@@ -115,6 +189,7 @@ function flush() {
 function begin(port, after, of) {
   ports.add(port);
   if (source === null && !lostSince || of !== user) {
+    watched.clear(); // the tabs of the user before
     user = of;
     last = after;
     pending = [];
@@ -133,6 +208,8 @@ function begin(port, after, of) {
 /** @param {MessagePort} port */
 function end(port) {
   ports.delete(port);
+  watched.delete(port);
+  followTexts();
   if (ports.size === 0) {
     close();
     lostSince = 0;
@@ -147,13 +224,12 @@ function listen(port) {
       begin(port, request.after, request.user);
     } else if (request.type === "renew") {
       open(); // another user has signed in
+    } else if (request.type === "watch") {
+      watch(port, request.task);
     } else {
       end(port);
     }
   };
 }
-
-// A worker that is a module, which keeps its names to itself.
-export {};
 
 /** @type {any} */ (self).onconnect = (/** @type {MessageEvent} */ e) => listen(e.ports[0]);

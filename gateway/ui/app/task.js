@@ -10,6 +10,7 @@ import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, st
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { addEvent, newTrace, timeScale, trimTrace } from "./spans.js";
+import { addPart, endWriting } from "./writing.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -20,6 +21,7 @@ const eventsShown = 5000; // of one task
 const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 100; // entries of the conversation that are drawn at once
+const writersMost = 20; // agents whose answers in progress are drawn
 const barsMost = 1000; // of the waterfall
 const rowsMost = 200; // of the table of the same
 
@@ -38,9 +40,19 @@ export const task = {
     if (e.task !== data.task.id) {
       return false;
     }
+    endWriting(data.writing, e);
     const added = addEvent(data.trace, e);
     data.cut = trimTrace(data.trace, eventsShown) || data.cut;
     return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered"].includes(e.type) ? "reload" : added;
+  },
+  watch: (data) => data.task && !hasEnded(data.task.status) ? data.task.id : "",
+  write(data, parts, begin) {
+    if (begin) {
+      data.writing.clear();
+    }
+    for (const part of parts) {
+      addPart(data.writing, part, data.trace.last);
+    }
   },
   heading: (data) => data.task && excerpt(data.task.text, headingMost),
   isEmpty: (data) => data.tasks?.length === 0,
@@ -72,7 +84,7 @@ async function loadTask(id, signal) {
   for (const e of events.items.reverse()) {
     addEvent(trace, e);
   }
-  return { task: found, trace, cut: events.more };
+  return { task: found, trace, cut: events.more, writing: new Map() };
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -284,7 +296,17 @@ function conversation(data, place) {
   const shown = entries.slice(from, from + saidMost);
   return html`${others(from, "earlier", entries[from], place)}
     <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>
-    ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}`;
+    ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}
+    ${writers(data)}`;
+}
+
+/** The answers that models are writing. */
+function writers(/** @type {any} */ data) {
+  const drafts = [...data.writing].filter(([, d]) => d.text && !d.recorded);
+  return html`<div class="talk writers">${repeat(drafts.slice(0, writersMost), ([agent]) => agent, ([agent, d]) => html`<article class="writing">
+      <header><strong>${data.trace.agents.get(agent)?.name ?? ""}</strong> ${mark("work", "is writing")}</header>
+      <p class="text">${d.cut ? "… " : ""}${d.text}</p></article>`)}</div>
+    ${drafts.length > writersMost ? html`<p class="quiet">${count(drafts.length - writersMost, "other agent")} write, too.</p>` : nothing}`;
 }
 
 /**
