@@ -2,7 +2,7 @@
 // because a browser opens six connections to a server at most. It keeps the last events for tabs
 // that open later. It also has the texts that models write in the tasks that tabs show.
 
-import { endsAnswer } from "./writing.js";
+import { addPart, endsAnswer } from "./writing.js";
 
 /** @typedef {{type: "begin", after: number, user: string} | {type: "end"} | {type: "renew"} | {type: "watch", task: string}} TabRequest */
 /** @typedef {import("./writing.js").Part} Part */
@@ -26,8 +26,8 @@ let source = null;
 let approvals = null; // says that the calls have changed that wait for the user
 /** @type {Map<MessagePort, string>} */
 const watched = new Map(); // the task that a tab shows; the tab that asked last is the last
-/** @type {Map<string, {source: EventSource, parts: Part[]}>} */
-const texts = new Map(); // by task; parts are not sent yet
+/** @type {Map<string, {source: EventSource, parts: Part[], drafts: import("./writing.js").Writing}>} */
+const texts = new Map(); // by task; parts are not sent yet, drafts are for tabs that open the task later
 let last = 0; // sequence number of the last event
 let first = 0; // events after this one are in recent, if they were not dropped
 let lostSince = 0; // 0 while the stream is live
@@ -84,9 +84,15 @@ function retry() {
  */
 function watch(port, task) {
   watched.delete(port);
+  const one = texts.get(task);
+  if (one?.source.readyState === EventSource.CLOSED) { // the task had ended, and goes on
+    endText(task);
+  } else if (one) {
+    tellTexts(task, one.parts.splice(0));
+    port.postMessage({ type: "texts", task, parts: [...one.drafts].map(([agent, { text }]) => ({ agent, text })), begin: true });
+  }
   if (task) {
     watched.set(port, task);
-    endText(task); // a new stream begins with what the answers have already
   }
   followTexts();
 }
@@ -107,7 +113,7 @@ function followTexts() {
 /** @param {string} task */
 function openText(task) {
   const stream = new EventSource(`../../api/v1/tasks/${encodeURIComponent(task)}/events?follow=true&deltas=true&after=${last}`);
-  const one = { source: stream, parts: /** @type {Part[]} */ ([]) };
+  const one = { source: stream, parts: /** @type {Part[]} */ ([]), drafts: new Map() };
   texts.set(task, one);
   stream.onopen = () => tellTexts(task, [], true);
   stream.onerror = () => stream.close(); // the task has ended; after a loss it is opened with the other streams
@@ -116,18 +122,27 @@ function openText(task) {
     if (e.type !== "model_delta" && !endsAnswer(e)) {
       return;
     }
+    const part = e.type === "model_delta" ? { agent: e.agent, text: e.text, again: e.again } : { agent: e.agent, end: e.seq };
     if (one.parts.length === 0) {
       setTimeout(() => tellTexts(task, one.parts.splice(0)), flushAfter);
     }
-    const before = one.parts.at(-1);
-    if (e.type !== "model_delta") {
-      one.parts.push({ agent: e.agent, end: e.seq });
-    } else if (before && before.agent === e.agent && !before.end && !e.again) {
-      before.text = (before.text ?? "") + (e.text ?? "");
-    } else if (e.text || e.again) {
-      one.parts.push({ agent: e.agent, text: e.text, again: e.again });
-    }
+    addPart(one.drafts, part, e.seq ?? 0);
+    joinPart(one.parts, part);
   };
+}
+
+/**
+ * Adds a part to those that are not sent yet, to the last one if it goes on with that.
+ * @param {Part[]} parts
+ * @param {Part} part
+ */
+function joinPart(parts, part) {
+  const before = parts.at(-1);
+  if (before && before.agent === part.agent && !before.end && !part.end && !part.again) {
+    before.text = (before.text ?? "") + (part.text ?? "");
+  } else if (part.end || part.text || part.again) {
+    parts.push(part);
+  }
 }
 
 /**
