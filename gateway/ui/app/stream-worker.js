@@ -89,7 +89,7 @@ function watch(port, task) {
     endText(task);
   } else if (one) {
     tellTexts(task, one.parts.splice(0));
-    port.postMessage({ type: "texts", task, parts: [...one.drafts].map(([agent, { text }]) => ({ agent, text })), begin: true });
+    port.postMessage({ type: "texts", task, parts: [...one.drafts].map(([agent, { text, note }]) => ({ agent, text, note })), begin: true });
   }
   if (task) {
     watched.set(port, task);
@@ -122,7 +122,7 @@ function openText(task) {
     if (e.type !== "model_delta" && !endsAnswer(e)) {
       return;
     }
-    const part = e.type === "model_delta" ? { agent: e.agent, text: e.text, again: e.again } : { agent: e.agent, end: e.seq };
+    const part = e.type === "model_delta" ? { agent: e.agent, text: e.text, note: e.note, again: e.again } : { agent: e.agent, end: e.seq };
     if (one.parts.length === 0) {
       setTimeout(() => tellTexts(task, one.parts.splice(0)), flushAfter);
     }
@@ -139,8 +139,9 @@ function openText(task) {
 function joinPart(parts, part) {
   const before = parts.at(-1);
   if (before && before.agent === part.agent && !before.end && !part.end && !part.again) {
+    before.note = part.note;
     before.text = (before.text ?? "") + (part.text ?? "");
-  } else if (part.end || part.text || part.again) {
+  } else if (part.end || part.text || part.note || part.again) {
     parts.push(part);
   }
 }

@@ -302,9 +302,9 @@ function conversation(data, place) {
 
 /** The answers that models are writing. */
 function writers(/** @type {any} */ data) {
-  const drafts = [...data.writing].filter(([, d]) => d.text && !d.recorded);
+  const drafts = [...data.writing].filter(([, d]) => (d.text || d.note) && !d.recorded);
   return html`<div class="talk writers">${repeat(drafts.slice(0, writersMost), ([agent]) => agent, ([agent, d]) => html`<article class="writing">
-      <header><strong>${data.trace.agents.get(agent)?.name ?? ""}</strong> ${mark("work", "is writing")}</header>
+      <header><strong>${data.trace.agents.get(agent)?.name ?? ""}</strong> ${d.note ? mark("wait", `waits: ${d.note}`) : mark("work", "is writing")}</header>
       <p class="text">${d.cut ? "… " : ""}${d.text}</p></article>`)}</div>
     ${drafts.length > writersMost ? html`<p class="quiet">${count(drafts.length - writersMost, "other agent")} write, too.</p>` : nothing}`;
 }

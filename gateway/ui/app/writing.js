@@ -4,13 +4,14 @@
 // task has the parts of texts. An answer that is recorded replaces its parts, whichever comes first.
 
 /**
- * @typedef {{agent: string, text?: string, again?: boolean, end?: number}} Part of an answer; again
- * voids the parts before, end is the number of the event that has recorded the answer
+ * @typedef {{agent: string, text?: string, note?: string, again?: boolean, end?: number}} Part of an answer; again
+ * voids the parts before, note says what the model waits for, end is the number of the event that has recorded the answer
  */
-/** @typedef {{text: string, cut: boolean, after: number, end: number, recorded: boolean}} Draft after and end are the events that recorded the answer before and this one, 0 if none */
+/** @typedef {{text: string, note: string, cut: boolean, after: number, end: number, recorded: boolean}} Draft after and end are the events that recorded the answer before and this one, 0 if none */
 /** @typedef {Map<string, Draft>} Writing by agent */
 
 const textMost = 8000; // characters of an answer that are kept, the last ones
+const noteMost = 500;
 const agentsMost = 50; // that write at once
 
 /**
@@ -33,12 +34,13 @@ export function addPart(writing, part, last) {
     if (!draft && writing.size >= agentsMost) {
       return;
     }
-    draft = { text: "", cut: false, after: draft?.end ?? 0, end: 0, recorded: false };
+    draft = { text: "", note: "", cut: false, after: draft?.end ?? 0, end: 0, recorded: false };
     writing.set(part.agent, draft);
   }
   const text = (part.again ? "" : draft.text) + (part.text ?? "");
   draft.cut = text.length > textMost || draft.cut && !part.again;
   draft.text = text.slice(-textMost);
+  draft.note = (part.note ?? "").slice(0, noteMost);
 }
 
 /**
