@@ -13,7 +13,7 @@ import { empty, failure, quiet, skeleton } from "./parts.js";
 import { currentPlace, placeLink } from "./place.js";
 import { record } from "./record.js";
 import { roles } from "./roles.js";
-import { signIn } from "./signin.js";
+import { returnFromIssuer, signIn } from "./signin.js";
 import { start } from "./start.js";
 import { follow, renew, stop, watchTask } from "./stream.js";
 import { task } from "./task.js";
@@ -402,4 +402,5 @@ addEventListener("keydown", (e) => {
 });
 setInterval(redraw, 10_000); // relative times
 setTheme();
+returnFromIssuer();
 enter();

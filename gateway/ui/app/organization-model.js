@@ -103,7 +103,8 @@ export function applyEvent(tree, e) {
       : { status: "calling", tool: e.tool });
     case "approval_requested": return set(agent, { wait: `approval of ${e.tool}`, waitCall: e.call });
     case "question_asked": return set(agent, { wait: `an answer to a question of ${e.tool}`, waitCall: e.call });
-    case "approval_decided": case "question_answered": return endWait(agent, e.call);
+    case "approval_decided": return e.outcome !== "vote" && endWait(agent, e.call);
+    case "question_answered": return endWait(agent, e.call);
     case "tool_result": case "tool_error": endWait(agent, e.call); return set(agent, { status: "thinking", tool: undefined });
     case "state_transition": return set(agent, { state: e.to });
     case "message": return set(tree.agents.get(e.message?.to), { status: "thinking" });

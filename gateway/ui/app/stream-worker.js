@@ -26,8 +26,9 @@ let source = null;
 let approvals = null; // says that the calls have changed that wait for the user
 /** @type {Map<MessagePort, string>} */
 const watched = new Map(); // the task that a tab shows; the tab that asked last is the last
-/** @type {Map<string, {source: EventSource, parts: Part[], drafts: import("./writing.js").Writing}>} */
-const texts = new Map(); // by task; parts are not sent yet, drafts are for tabs that open the task later
+/** @typedef {{source: EventSource | null, parts: Part[], drafts: import("./writing.js").Writing}} Texts parts are not sent yet, drafts are for tabs that open the task later */
+/** @type {Map<string, Texts>} */
+const texts = new Map(); // by task
 let last = 0; // sequence number of the last event
 let first = 0; // events after this one are in recent, if they were not dropped
 let lostSince = 0; // 0 while the stream is live
@@ -44,8 +45,10 @@ function close() {
   source?.close();
   approvals?.close();
   source = approvals = null;
-  texts.forEach((one) => one.source.close());
-  texts.clear();
+  texts.forEach((one) => {
+    one.source?.close();
+    one.source = null;
+  });
 }
 
 function open() {
@@ -85,9 +88,7 @@ function retry() {
 function watch(port, task) {
   watched.delete(port);
   const one = texts.get(task);
-  if (one?.source.readyState === EventSource.CLOSED) { // the task had ended, and goes on
-    endText(task);
-  } else if (one) {
+  if (one) {
     tellTexts(task, one.parts.splice(0));
     port.postMessage({ type: "texts", task, parts: [...one.drafts].map(([agent, { text, note }]) => ({ agent, text, note })), begin: true });
   }
@@ -97,35 +98,42 @@ function watch(port, task) {
   followTexts();
 }
 
-/** @param {string} task */
-function endText(task) {
-  texts.get(task)?.source.close();
-  texts.delete(task);
-}
-
 /** Opens and closes streams, so that those of the tasks are open that tabs asked for last. */
 function followTexts() {
   const wanted = source ? [...new Set([...watched.values()].reverse())].slice(0, textsMost) : [];
-  [...texts.keys()].filter((task) => !wanted.includes(task)).forEach(endText);
-  wanted.filter((task) => !texts.has(task)).forEach(openText);
+  for (const [task, one] of texts) {
+    if (source && !wanted.includes(task)) {
+      one.source?.close();
+      texts.delete(task);
+    }
+  }
+  wanted.forEach(openText);
 }
 
-/** @param {string} task */
+/**
+ * Opens the stream of a task, unless it is open. The first part of an agent has all of its answer so
+ * far, so it voids what an earlier stream had.
+ * @param {string} task
+ */
 function openText(task) {
-  const stream = new EventSource(`../../api/v1/tasks/${encodeURIComponent(task)}/events?follow=true&deltas=true&after=${last}`);
-  const one = { source: stream, parts: /** @type {Part[]} */ ([]), drafts: new Map() };
+  const one = texts.get(task) ?? { source: null, parts: [], drafts: new Map() };
   texts.set(task, one);
-  stream.onopen = () => tellTexts(task, [], true);
+  if (one.source && one.source.readyState !== EventSource.CLOSED) {
+    return;
+  }
+  const stream = one.source = new EventSource(`../../api/v1/tasks/${encodeURIComponent(task)}/events?follow=true&deltas=true&after=${last}`);
+  const heard = new Set(); // agents
   stream.onerror = () => stream.close(); // the task has ended; after a loss it is opened with the other streams
   stream.onmessage = (message) => {
     const e = JSON.parse(message.data);
     if (e.type !== "model_delta" && !endsAnswer(e)) {
       return;
     }
-    const part = e.type === "model_delta" ? { agent: e.agent, text: e.text, note: e.note, again: e.again } : { agent: e.agent, end: e.seq };
+    const part = e.type === "model_delta" ? { agent: e.agent, text: e.text, note: e.note, again: e.again || !heard.has(e.agent) } : { agent: e.agent, end: e.seq };
     if (one.parts.length === 0) {
       setTimeout(() => tellTexts(task, one.parts.splice(0)), flushAfter);
     }
+    heard.add(e.agent);
     addPart(one.drafts, part, e.seq ?? 0);
     joinPart(one.parts, part);
   };
@@ -150,10 +158,9 @@ function joinPart(parts, part) {
  * Sends parts of texts to the tabs that show a task.
  * @param {string} task
  * @param {Part[]} parts
- * @param {boolean} [begin] the parts before are void
  */
-function tellTexts(task, parts, begin = false) {
-  watched.forEach((of, port) => of === task && port.postMessage({ type: "texts", task, parts, begin }));
+function tellTexts(task, parts) {
+  watched.forEach((of, port) => of === task && port.postMessage({ type: "texts", task, parts, begin: false }));
 }
 
 /** @param {any} event @param {number} size */

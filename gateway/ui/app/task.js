@@ -285,7 +285,7 @@ function spanTable(data) {
 }
 
 /** What of the events belongs into a conversation. */
-const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "state_transition"]);
+const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "approval_requested", "approval_decided", "state_transition"]);
 
 /** @param {any} data @param {Place} place */
 function conversation(data, place) {
@@ -350,6 +350,8 @@ function entryHead(e, agent, data) {
     case "resumed": return html`<strong>Resumed</strong> ${quiet("by " + e.by)}`;
     case "task_paused": return html`<strong>The task paused</strong> ${mark("wait", e.reason)} <code>${e.code}</code>`;
     case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + e.by)}`;
+    case "approval_requested": return html`<strong>${agent}</strong> ${mark("wait", "waits for approval of")} <code>${e.tool}</code>`;
+    case "approval_decided": return html`<strong>${e.by || "rolecall"}</strong> ${mark(e.outcome === "denied" || e.outcome === "expired" ? "bad" : "good", e.outcome)} <code>${e.tool}</code> ${quiet(e.reason ?? "")}`;
     case "question_asked": return html`<strong>${e.tool}</strong> ${mark("wait", "asks")}`;
   }
   return html`${quiet(e.type)}`;

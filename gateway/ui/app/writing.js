@@ -38,6 +38,7 @@ export function addPart(writing, part, last) {
     writing.set(part.agent, draft);
   }
   const text = (part.again ? "" : draft.text) + (part.text ?? "");
+  draft.recorded &&= !part.again;
   draft.cut = text.length > textMost || draft.cut && !part.again;
   draft.text = text.slice(-textMost);
   draft.note = (part.note ?? "").slice(0, noteMost);
