@@ -274,7 +274,10 @@ function arrive(again = false) {
     load();
   }
   if (moved) {
-    page.afterDraw(() => document.querySelector("h1")?.focus());
+    page.afterDraw(() => {
+      document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+      document.querySelector("h1")?.focus();
+    });
   }
   redraw();
 }

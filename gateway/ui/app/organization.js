@@ -144,7 +144,7 @@ function doing(agent, task, now) {
   }
   const wait = waitOf(agent, task);
   if (wait) {
-    return wait === "a message" ? quiet("waits for a message") : html`<span title="waits for ${wait}">${mark("wait", `waits for ${wait}`)}</span>`;
+    return wait === "a message" ? quiet("for a message") : html`<span title="waits for ${wait}">${mark("wait", `for ${wait}`)}</span>`;
   }
   return agent.tool ? html`calls <code>${agent.tool}</code>` : nothing;
 }

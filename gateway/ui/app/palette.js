@@ -152,7 +152,7 @@ function template(title, label, state, dialog, draw) {
     e.preventDefault();
   };
   return html`<h2 id="dialog-title">${title}</h2>
-    <input type="text" role="combobox" aria-label=${label} placeholder=${label} aria-expanded="true" aria-controls="palette-list" aria-autocomplete="list"
+    <input type="text" role="combobox" aria-label=${label} placeholder="Type a part of a name" aria-expanded="true" aria-controls="palette-list" aria-autocomplete="list"
       aria-activedescendant=${shown.length ? `palette-${at}` : nothing} autocomplete="off" spellcheck="false" @input=${type} @keydown=${press}>
     <ul id="palette-list" role="listbox" aria-label=${title}>${repeat(shown, (_, i) => i, (entry, i) => html`<li id="palette-${i}" role="option" aria-selected=${String(i === at)} @click=${() => run(entry)}>
       <span class="quiet">${entry.kind}</span><span class="found">${excerpt(entry.name, nameMost)}</span><span class="quiet detail">${entry.detail ?? ""}</span></li>`)}</ul>

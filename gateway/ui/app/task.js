@@ -210,11 +210,11 @@ function waterfall(data, place, page) {
   const scale = timeScale(trace, chartWidth - 8, now);
   const lane = new Map(agents.map((a, i) => [a.id, i]));
   const height = laneHeight * agents.length + 24;
-  return html`<svg class="waterfall" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the agents over time; the table below has the same"><svg class="waterfall lanes" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
     ${agents.map((a, i) => svg`<text x="0" y=${laneHeight * i + 17}>${a.name.slice(0, 20)}</text><line x1=${nameWidth} x2=${nameWidth + chartWidth} y1=${laneHeight * (i + 1)} y2=${laneHeight * (i + 1)}></line>`)}
     ${visibleBars(trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place))).map(barShape)}
     ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
-  </svg>
+  </svg></div>
   ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
   <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
     html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>

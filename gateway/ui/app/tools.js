@@ -84,7 +84,7 @@ function details(data, place, page) {
   const own = data.tools.filter((/** @type {any} */ t) => t.group === group.id);
   return html`<aside class="panel" aria-label="Details"><h2>${group.id}</h2>
     ${facts([["About", group.description], ["Owner", group.owner], ["Parent", group.parent], ["Reserved", group.isReserved ? "yes" : undefined], ["Children", group.children?.length ? names(group.children, 20) : undefined]])}
-    ${table("Tools of the group", ["Tool", "Effect", "Flags"], own.map((/** @type {any} */ t) => ({ href: placeLink("tools", group.id, { ...place.params, tool: t.name }), current: t === one, cells: [html`<code>${t.name}</code>`, t.effect ?? "", flagsOf(t)] })))}
+    ${table("Tools of the group", ["Tool", "Effect", "Flags"], own.map((/** @type {any} */ t) => ({ href: placeLink("tools", group.id, { ...place.params, tool: t.name }), current: t === one, cells: [html`<code>${t.name}</code>`, html`<span class="fixed">${t.effect ?? ""}</span>`, flagsOf(t)] })))}
     ${one ? html`<h3><code>${one.name}</code></h3><p>${one.description}</p>
       ${facts([["Effect", one.effect], ["Flags", flagsOf(one)], ["States", one.availableInStates?.join(", ")], ["Leads to", one.state]])}
       ${page.session.operator ? html`<p><a href=${placeLink("access", "", { tool: one.name })}>Who may call it?</a></p>` : nothing}

@@ -29,7 +29,7 @@ func TestPage_Palette(t *testing.T) {
 	p.signIn("ann")
 	for _, one := range []struct{ typed, want, heading string }{
 		{"record", "screen Record", "Record"},
-		{"role clerk", "role clerk", "clerk"},
+		{"role clerk", "role clerk", "Role clerk"},
 		{"agent payer", "agent payer-2", "Organization"},
 		{"tool write_f", "tool write_file", "Tools"},
 		{"pay 7", "task pay 7", "pay 7"},
