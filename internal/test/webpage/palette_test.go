@@ -30,7 +30,7 @@ func TestPage_Palette(t *testing.T) {
 	for _, one := range []struct{ typed, want, heading string }{
 		{"record", "screen Record", "Record"},
 		{"role clerk", "role clerk", "Role clerk"},
-		{"agent payer", "agent payer-2", "Organization"},
+		{"agent payer", "agent payer-1", "Organization"},
 		{"tool write_f", "tool write_file", "Tools"},
 		{"pay 7", "task pay 7", "pay 7"},
 		{"approval wr", "approval write_file", "Approvals"},
