@@ -1516,6 +1516,11 @@ var mutations = []mutation{
 		"./org TestDiff_NamesBounds",
 	},
 	{
+		"a task ends before the agent of a lost request goes on", "runtime/approval_record.go",
+		`if rt.tracker.acquire(a.Task) {`, `if false {`,
+		"./runtime TestApproval_ToolLostKeepsTask",
+	},
+	{
 		"requests go on waiting when a role was deleted", "runtime/organization.go",
 		`"deleted", &diff, changes)
 		lost = rt.voidLost(b, callable)`, `"deleted", &diff, changes)
