@@ -52,6 +52,8 @@ type conn struct {
 	abandoned bool                           // a call ended without an answer
 	doubted   bool                           // the server asked after that
 	retired   bool                           // no call begins any more
+	owner     string                         // for whom the first call was made: the owner of tool.Call.FairKey
+	shared    bool                           // calls were made for several owners
 	since     time.Time                      // when it was made; does not change
 
 	renewAfter time.Duration // Config.RenewAfter
@@ -93,6 +95,7 @@ func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth
 		_ = n.session.Wait()
 		close(n.done)
 	}()
+	n.startLogging(ctx)
 	return n, nil
 }
 
@@ -164,6 +167,7 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
 		ResourceUpdatedHandler:      n.resourceUpdated,
 		ProgressNotificationHandler: n.reportProgress,
+		LoggingMessageHandler:       n.relayLog,
 	})
 	client.AddReceivingMiddleware(n.elicitDirectly)
 	return client

@@ -1751,6 +1751,16 @@ var mutations = []mutation{
 		"./gateway/mcpserver TestAskOrganization_QuestionAnsweredElsewhere",
 	},
 	{
+		"log messages of a server reach another owner", "modules/mcpclient/logging.go",
+		`n.shared || `, ``,
+		"./modules/mcpclient TestRelayLog",
+	},
+	{
+		"log messages of a server reach one of several calls", "modules/mcpclient/logging.go",
+		` || len(n.open) != 1 {`, ` {`,
+		"./modules/mcpclient TestRelayLog",
+	},
+	{
 		"a connection is renewed while it is new", "modules/mcpclient/elicit.go",
 		` && time.Since(n.since) >= n.renewAfter`, ``,
 		"./modules/mcpclient TestElicit_ConnectionIsRenewed",
