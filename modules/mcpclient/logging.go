@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -44,21 +45,40 @@ func (n *conn) askForLogs(params *sdk.CallToolParams) {
 	}
 }
 
+// logReader relays the log messages of a program in the order in which it writes: one that comes just before
+// an answer belongs to that call. The library handles messages and answers side by side.
+type logReader struct {
+	sdk.Connection
+	conn *conn
+}
+
+// Read implements sdk.Connection.
+func (r logReader) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := r.Connection.Read(ctx)
+	if message, ok := m.(*jsonrpc.Request); ok && message.Method == "notifications/message" {
+		var params sdk.LoggingMessageParams
+		if json.Unmarshal(message.Params, &params) == nil {
+			r.conn.relayLog(&params)
+		}
+	}
+	return m, err
+}
+
 // relayLog handles a log message of the server.
-func (n *conn) relayLog(_ context.Context, r *sdk.LoggingMessageRequest) {
+func (n *conn) relayLog(params *sdk.LoggingMessageParams) {
 	call := n.loggedCall()
-	if call == nil || r.Params == nil {
+	if call == nil || params == nil {
 		return
 	}
-	text, ok := r.Params.Data.(string)
+	text, ok := params.Data.(string)
 	if !ok {
-		data, err := json.Marshal(r.Params.Data)
+		data, err := json.Marshal(params.Data)
 		if err != nil {
 			return
 		}
 		text = string(data)
 	}
-	tool.Log(call.ctx, slogLevel(r.Params.Level), textutil.RemoveInvisible(textutil.Truncate(text, maxRelayedLog)))
+	tool.Log(call.ctx, slogLevel(params.Level), textutil.RemoveInvisible(textutil.Truncate(text, maxRelayedLog)))
 }
 
 // loggedCall returns the call that a log message is relayed to, nil if there is none.
