@@ -90,6 +90,9 @@ export function matching(entries, text) {
   return ranked.flat();
 }
 
+/** Ends the palette that was opened last. */
+let endLast = () => {};
+
 /**
  * @param {string} title
  * @param {string} label of the field
@@ -111,12 +114,17 @@ function open(title, label, entries, read) {
       draw();
     });
   }
-  dialog.classList.add("palette");
-  dialog.addEventListener("close", () => {
+  endLast(); // its close event may still be on its way
+  endLast = () => {
+    endLast = () => {};
+    dialog.removeEventListener("close", closing);
     closed.abort();
     dialog.classList.remove("palette");
     render(nothing, dialog);
-  }, { once: true });
+  };
+  const closing = () => dialog.open || endLast();
+  dialog.addEventListener("close", closing);
+  dialog.classList.add("palette");
   draw();
   dialog.showModal();
   dialog.querySelector("input")?.focus();
