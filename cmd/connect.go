@@ -36,8 +36,8 @@ const maxAttempts = 20
 // process that serves the data directory, or of an application that connect opens on the
 // data directory itself.
 //
-// With readOnly it writes nothing to the data directory. If there is none, if -f names a
-// configuration, if an older version wrote the data file, or if items are applied, it works on a temporary copy,
+// With readOnly it writes nothing to the data directory. It works on a temporary copy if there is
+// none, -f names a configuration, an older version wrote the data file, or items are applied,
 // to which the configuration is applied. It returns errNoOrganization if there is
 // neither.
 //
