@@ -37,8 +37,8 @@ const maxAttempts = 20
 // data directory itself.
 //
 // With readOnly it writes nothing to the data directory. It works on a temporary copy if there is
-// none, -f names a configuration, an older version wrote the data file, or items are applied,
-// to which the configuration is applied. It returns errNoOrganization if there is
+// none, -f names a configuration, an older version wrote the data file, or items are applied.
+// The configuration is applied to the copy. It returns errNoOrganization if there is
 // neither.
 //
 // The caller must call done when its command has ended, with the error of the command. done
