@@ -21,7 +21,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-var machineFlags = proptest.NewFlags(400)
+var machineFlags = proptest.NewFlags(200)
 
 // Approvals are what a naive model of them says, after every command and after a restart behind
 // any of them: which request waits with which votes, and which transfers were made.
@@ -44,6 +44,9 @@ func TestApproval_StateMachine(t *testing.T) {
 			}
 		}
 		m.checkApproved(t)
+		if m.isDone() {
+			m.noRequestLeft(t)
+		}
 		return nil
 	})
 }

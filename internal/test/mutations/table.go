@@ -1521,6 +1521,16 @@ var mutations = []mutation{
 		"./runtime TestApproval_ToolKept",
 	},
 	{
+		"requests whose tool was lost in a pause go on waiting", "runtime/hold.go",
+		`lost = rt.voidLost(b, rt.lostInPause(id))`, ``,
+		"./runtime TestApproval_ToolLostInPause",
+	},
+	{
+		"requests of roles below go on waiting", "runtime/approval_record.go",
+		`rt.approvals.callsOf(rt.org.RolesConcerned(role))`, `rt.approvals.callsOf([]identity.RoleID{role})`,
+		"./runtime TestApproval_ToolLostBelow",
+	},
+	{
 		"requests go on waiting when a role was deleted", "runtime/organization.go",
 		`"deleted", &diff, changes)
 		lost = rt.voidLost(b, callable)`, `"deleted", &diff, changes)`,
