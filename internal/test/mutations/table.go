@@ -1517,7 +1517,7 @@ var mutations = []mutation{
 	},
 	{
 		"a pause ends the requests of the role", "runtime/approval_record.go",
-		`if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {`, `if d.Allowed() {`,
+		`d.Rule() == toolgroups.NotGranted && d.Suspended() == "" {`, `!d.Allowed() {`,
 		"./runtime TestApproval_ToolKept",
 	},
 	{
