@@ -1031,8 +1031,31 @@ var mutations = []mutation{
 	},
 	{
 		"an agent may spawn any number of agents", "runtime/limits.go",
-		`	if a.state.hires < limit || a.rt.tracker.hasDriver(id) {`, `	if true {`,
+		`	if limit == 0 || a.state.hires < limit {`, `	if true {`,
 		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"roles do not bound how many agents one agent spawns", "runtime/limits.go",
+		`limit := rt.org.HiresOf(id)`, `limit := 0`,
+		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"the depth of a role holds for its own agents only", "org/line_limits.go",
+		`for at := p; at != nil; at = at.parent {
+		if most`, `for at := p; at == p; at = at.parent {
+		if most`,
+		"./org TestLineLimits_Depth",
+	},
+	{
+		"a role that an agent creates has limits of its own", "org/line_limits.go",
+		`least, id = least.within(role.Limits.LineLimits), identity.RoleID(role.CreatedByRole)`, `least = least.within(role.Limits.LineLimits)`,
+		"./org TestLineLimits_Hires",
+	},
+	{
+		"a task takes longer than its role allows", "org/task.go",
+		`	o.limitTaskTime(&task, agent.Role)
+`, ``,
+		"./org TestLineLimits_Time",
 	},
 	{
 		"a task without a budget may use any number of tokens", "runtime/runtime.go",
