@@ -62,7 +62,7 @@ func TestLineLimits_Hires(t *testing.T) {
 	wide := f.role(identity.ByAgent(boss), org.RoleSpec{Name: "wide", Use: all, Grant: all, Limits: lineLimits(0, 9, 0)})
 	narrow := f.role(identity.ByAgent(boss), org.RoleSpec{Name: "narrow", Use: all, Grant: all, Limits: lineLimits(0, 2, 0)})
 	for agent, want := range map[identity.AgentID]int{
-		root: 0, boss: 5, f.spawn(boss, free.ID): 5, f.spawn(boss, wide.ID): 5, f.spawn(f.spawn(boss, narrow.ID), free.ID): 2, f.spawn(root, free.ID): 0,
+		root: 0, boss: 5, f.spawn(boss, free.ID): 5, f.spawn(boss, wide.ID): 5, f.spawn(root, wide.ID): 5, f.spawn(f.spawn(boss, narrow.ID), free.ID): 2, f.spawn(root, free.ID): 0,
 	} {
 		if n := f.HiresOf(agent); n != want {
 			t.Errorf("agent %s may spawn %d, want %d", agent, n, want)

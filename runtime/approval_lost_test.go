@@ -93,6 +93,9 @@ func TestApproval_ToolLostBelow(t *testing.T) {
 	if _, _, err := b.UpdateRole(operator, boss.ID, org.RoleSpec{Use: &less, Grant: &less}, false); err != nil {
 		t.Fatal(err)
 	}
+	if list := b.ListApprovals(operator); len(list) != 0 {
+		t.Fatalf("waiting: %+v", list)
+	}
 	b.wantVoid(t, a.ID)
 }
 
@@ -116,6 +119,9 @@ func TestApproval_ToolLostInPause(t *testing.T) {
 		if !lost {
 			b.waiting(t, 1)
 			continue
+		}
+		if list := b.ListApprovals(operator); len(list) != 0 {
+			t.Fatalf("waiting: %+v", list)
 		}
 		b.wantVoid(t, a.ID)
 		b.wantDenied(t, task, errcode.ToolNotAvailable, "")
