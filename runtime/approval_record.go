@@ -153,18 +153,26 @@ func (rt *Runtime) requestsBelow(role identity.RoleID) []*Approval {
 	return rt.approvals.callsOf(rt.org.RolesConcerned(role))
 }
 
+// lostRequests are requests that ended because their callers have lost the tool.
+type lostRequests struct {
+	list  []Approval
+	tasks []identity.TaskID // acquired until wakeLost; a task may be in it more than once
+}
+
 // voidLost ends those of callable whose agents and callers have lost the tool by the change of
-// roles since. A pause takes no tool away. It returns the requests that have ended: their calls are
-// decided again after the commit, and denied.
-func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) []Approval {
-	var lost []Approval
+// roles since. A pause takes no tool away. The calls are decided again after the commit, and
+// denied. Pass the result to wakeLost then.
+func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRequests) {
 	for _, a := range callable {
 		if d := rt.gate.Subject(a.principal()).AuthorizeTool(a.Tool); d.Rule() == toolgroups.NotGranted && d.Suspended() == "" {
-			lost = append(lost, *a)
+			lost.list = append(lost.list, *a)
 		}
 	}
-	slices.SortFunc(lost, olderRequest)
-	for _, a := range lost {
+	slices.SortFunc(lost.list, olderRequest)
+	for _, a := range lost.list {
+		if rt.tracker.acquire(a.Task) { // the request does not keep the task from ending any more
+			lost.tasks = append(lost.tasks, a.Task)
+		}
 		rt.endApproval(b, a, journal.ApprovalVoid, "the tool is not available to the role any more")
 	}
 	return lost
@@ -189,6 +197,14 @@ func (rt *Runtime) isClosed(p identity.Principal, name string) bool {
 		}
 	}
 	return slices.ContainsFunc(limits(p, h), func(l org.PermissionLimit) bool { return l.Closed != "" })
+}
+
+// wakeLost lets the agents go on whose requests voidLost has ended.
+func (rt *Runtime) wakeLost(lost lostRequests) {
+	rt.wakeApproved(lost.list)
+	for _, id := range lost.tasks {
+		rt.releaseTask(id)
+	}
 }
 
 // approvalEvent returns the event of a decision about a request.

@@ -82,7 +82,7 @@ func (rt *Runtime) PauseRole(by identity.Principal, id identity.RoleID, reason s
 // ResumeRole ends the pause of a role and returns who gains which tools. Errors: those
 // of org.Org.ResumeRole.
 func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
-	var lost []Approval
+	var lost lostRequests
 	role, diff, err := rt.setSuspension(by, "resumed", journal.Resumed{By: by.String(), Reason: reason, RoleID: id}, func(b *journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
 		role, diff, changes, err := rt.org.ResumeRole(by, id)
 		if err == nil && changes != nil {
@@ -90,7 +90,7 @@ func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID, reason 
 		}
 		return role, diff, changes, err
 	})
-	rt.wakeApproved(lost)
+	rt.wakeLost(lost)
 	return role, diff, err
 }
 
