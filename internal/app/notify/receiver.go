@@ -31,8 +31,9 @@ type receiver struct {
 	before *receiver // of the same name, which has to stop first; nil for none
 	count  *counters
 
-	begun   bool // guarded by Engine.mu
-	failing bool // the last attempt failed; only run uses it
+	begun   bool        // guarded by Engine.mu, like unlink
+	unlink  func() bool // ends the link to the context of start; nil before start
+	failing bool        // the last attempt failed; only run uses it
 	cancel  context.CancelFunc
 	ctx     context.Context
 	done    chan struct{}
@@ -75,7 +76,7 @@ func (r *receiver) start(ctx context.Context) {
 		return
 	}
 	r.begun = true
-	context.AfterFunc(ctx, r.cancel)
+	r.unlink = context.AfterFunc(ctx, r.cancel)
 	go r.run()
 }
 
@@ -86,7 +87,9 @@ func (r *receiver) stop() {
 	if !r.begun {
 		r.begun = true
 		close(r.done)
+		return
 	}
+	r.unlink()
 }
 
 func (r *receiver) wait() { <-r.done }

@@ -1031,8 +1031,31 @@ var mutations = []mutation{
 	},
 	{
 		"an agent may spawn any number of agents", "runtime/limits.go",
-		`	if a.state.hires < limit || a.rt.tracker.hasDriver(id) {`, `	if true {`,
+		`	if limit == 0 || a.state.hires < limit {`, `	if true {`,
 		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"roles do not bound how many agents one agent spawns", "runtime/limits.go",
+		`limit := rt.org.HiresOf(id)`, `limit := 0`,
+		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"the depth of a role holds for its own agents only", "org/line_limits.go",
+		`for at := p; at != nil; at = at.parent {
+		if most`, `for at := p; at == p; at = at.parent {
+		if most`,
+		"./org TestLineLimits_Depth",
+	},
+	{
+		"a role that an agent creates has limits of its own", "org/line_limits.go",
+		`least, id = least.within(role.Limits.LineLimits), identity.RoleID(role.CreatedByRole)`, `least = least.within(role.Limits.LineLimits)`,
+		"./org TestLineLimits_Hires",
+	},
+	{
+		"a task takes longer than its role allows", "org/task.go",
+		`	o.limitTaskTime(&task, agent.Role)
+`, ``,
+		"./org TestLineLimits_Time",
 	},
 	{
 		"a task without a budget may use any number of tokens", "runtime/runtime.go",
@@ -1516,9 +1539,24 @@ var mutations = []mutation{
 		"./org TestDiff_NamesBounds",
 	},
 	{
+		"a pause ends the requests of the role", "runtime/approval_record.go",
+		`d.Rule() == toolgroups.NotGranted && d.Suspended() == "" {`, `!d.Allowed() {`,
+		"./runtime TestApproval_ToolKept",
+	},
+	{
 		"a task ends before the agent of a lost request goes on", "runtime/approval_record.go",
 		`if rt.tracker.acquire(a.Task) {`, `if false {`,
 		"./runtime TestApproval_ToolLostKeepsTask",
+	},
+	{
+		"requests whose tool was lost in a pause go on waiting", "runtime/hold.go",
+		`lost = rt.voidLost(b, rt.lostInPause(id))`, ``,
+		"./runtime TestApproval_ToolLostInPause",
+	},
+	{
+		"requests of roles below go on waiting", "runtime/approval_record.go",
+		`rt.approvals.callsOf(rt.org.RolesConcerned(role))`, `rt.approvals.callsOf([]identity.RoleID{role})`,
+		"./runtime TestApproval_ToolLostBelow",
 	},
 	{
 		"requests go on waiting when a role was deleted", "runtime/organization.go",
