@@ -1670,6 +1670,17 @@ var mutations = []mutation{
 		"./gateway/mcpserver TestParamHeaders_Compared",
 	},
 	{
+		"a header repeats a number in any form", "gateway/mcpserver/param_header.go",
+		`return whole == strconv.FormatFloat(v.Num, 'f', -1, 64) && strings.Trim(fraction, "0") == ""`,
+		`n, err := strconv.ParseFloat(text, 64); return err == nil && n == v.Num && (whole != "" || fraction != "")`,
+		"./gateway/mcpserver TestParamHeaders_Compared",
+	},
+	{
+		"arguments are copied to compare them with headers", "gateway/mcpserver/param_header.go",
+		`v = memberOf(v, name)`, `v = v.Map()[name]`,
+		"./gateway/mcpserver TestParamHeaders_ManyArguments",
+	},
+	{
 		"a header tells that a tool exists", "gateway/mcpserver/param_header.go",
 		` || !s.offers(sc, q.name) {`, ` {`,
 		"./gateway/mcpserver TestParamHeaders_ForeignToolStaysUnknown",
