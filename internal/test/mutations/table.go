@@ -740,6 +740,16 @@ var mutations = []mutation{
 		"./org TestSuspendRole_IsNotLiftedByOthers",
 	},
 	{
+		"a damaged record resumes a role of the configuration", "org/load.go",
+		`o.lost.add(r.Value)`, ``,
+		"./org TestSuspendRole_DamagedRecord",
+	},
+	{
+		"a damaged record is of a role of no name", "org/lost_role.go",
+		`l.any = true`, ``,
+		"./org TestSuspendRole_DamagedRecord",
+	},
+	{
 		"an agent resumes a role", "org/suspension.go",
 		`	case by.Kind != identity.Operator:`, `	case by.Kind != identity.Operator && by.Kind != identity.Agent:`,
 		"./org TestSuspendRole_Errors",
