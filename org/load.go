@@ -108,9 +108,9 @@ func (i interner) node(id string, c *agentHeader) *agentNode {
 	}
 }
 
-// link attaches an agent to its parent. An agent is orphaned if it has no parent and is
-// not the top agent of its task, or if its parent is missing, belongs to another task, or
-// contradicts the flags of the agent. Orphaned agents are denied everything.
+// link attaches an agent to its parent. An agent without a parent is orphaned unless it is the top
+// agent of its task. So is one whose parent is missing, belongs to another task, or contradicts the
+// flags of the agent. Orphaned agents are denied everything.
 func (o *Org) link(m *agentNode, parent identity.AgentID) {
 	p, ok := o.agents[parent]
 	switch {
