@@ -152,6 +152,7 @@ func (o *Org) validRecords(source RecordSource, kind RecordKind) iter.Seq[Stored
 	return func(yield func(StoredRecord) bool) {
 		for r, err := range source.Records(string(kind)) {
 			if err != nil {
+				r.Value = nil // nothing of it is believed
 				o.skipRecord(kind, r, err.Error())
 				continue
 			}
@@ -192,4 +193,7 @@ func (o *Org) checkTasks(r StoredRecord, role *Role) bool {
 // skipRecord logs that a record is ignored.
 func (o *Org) skipRecord(kind RecordKind, r StoredRecord, why string) {
 	o.config.Log.Error("record ignored", "kind", kind, "key", r.Key, "error", why)
+	if kind == KindRole {
+		o.lost.add(r.Value)
+	}
 }

@@ -740,6 +740,16 @@ var mutations = []mutation{
 		"./org TestSuspendRole_IsNotLiftedByOthers",
 	},
 	{
+		"a damaged record resumes a role of the configuration", "org/load.go",
+		`o.lost.add(r.Value)`, ``,
+		"./org TestSuspendRole_DamagedRecord",
+	},
+	{
+		"a damaged record is of a role of no name", "org/lost_role.go",
+		`l.any = true`, ``,
+		"./org TestSuspendRole_DamagedRecord",
+	},
+	{
 		"an agent resumes a role", "org/suspension.go",
 		`	case by.Kind != identity.Operator:`, `	case by.Kind != identity.Operator && by.Kind != identity.Agent:`,
 		"./org TestSuspendRole_Errors",
@@ -1707,6 +1717,17 @@ var mutations = []mutation{
 		"headers of arguments are not compared", "gateway/mcpserver/param_header.go",
 		`!hasHeaderForm(argument) || !isHeaderForm(text, argument)`, `!hasHeaderForm(argument)`,
 		"./gateway/mcpserver TestParamHeaders_Compared",
+	},
+	{
+		"a header repeats a number in any form", "gateway/mcpserver/param_header.go",
+		`return whole == strconv.FormatFloat(v.Num, 'f', -1, 64) && strings.Trim(fraction, "0") == ""`,
+		`n, err := strconv.ParseFloat(text, 64); return err == nil && n == v.Num && (whole != "" || fraction != "")`,
+		"./gateway/mcpserver TestParamHeaders_Compared",
+	},
+	{
+		"arguments are copied to compare them with headers", "gateway/mcpserver/param_header.go",
+		`v = memberOf(v, name)`, `v = v.Map()[name]`,
+		"./gateway/mcpserver TestParamHeaders_ManyArguments",
 	},
 	{
 		"a header tells that a tool exists", "gateway/mcpserver/param_header.go",
