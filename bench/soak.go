@@ -202,13 +202,13 @@ func (s *soakRun) outcomeText() string { return strings.TrimPrefix(fmt.Sprint(s.
 // changeRole changes the prompt of the agents' role. Every eighth time it also creates
 // and deletes a role, and every 64th time it collects garbage.
 func (s *soakRun) changeRole(i int) {
-	must2(s.UpdateRole(operator, s.role.ID, s.spec("guide", fmt.Sprint(rolePrompt, " Today is day ", i, ".")), false))
+	must2(s.UpdateRole(operator, s.role.ID, s.spec("guide", fmt.Sprint(rolePrompt, " Today is day ", i, ".")), org.Apply))
 	if i%8 == 0 {
 		guest := must(s.CreateRole(context.Background(), tool.Call{By: operator}, s.spec(fmt.Sprint("guest ", i), rolePrompt)))
-		must(s.DeleteRole(operator, guest.ID, false))
+		must(s.DeleteRole(operator, guest.ID, org.Apply))
 	}
 	if i%64 == 63 {
-		must(s.ArtifactStore().CollectGarbage(context.Background(), false))
+		must(s.ArtifactStore().CollectGarbage(context.Background(), org.Apply))
 	}
 }
 
