@@ -24,6 +24,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
@@ -218,7 +219,7 @@ func must2[V, W any](_ V, _ W, err error) { must(0, err) }
 func (s *soakRun) followAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		some, stop := context.WithTimeout(ctx, soakFollowTime)
-		for _, err := range s.store.FollowEvents(some, s.store.LastSeq(), true) {
+		for _, err := range s.store.FollowEvents(some, s.store.LastSeq(), journal.WaitForMore) {
 			must(0, err)
 		}
 		stop()
