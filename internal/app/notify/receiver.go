@@ -19,7 +19,7 @@ import (
 // Limits of a receiver.
 const (
 	savedStep  = 10_000          // events without a message after which the position is stored
-	maxPause   = 5 * time.Minute // that an answer may ask for with Retry-After
+	maxPause   = 5 * time.Minute // longest delay that Retry-After may set
 	retryPause = 5 * time.Second // after an error of the journal
 )
 
@@ -28,7 +28,7 @@ type receiver struct {
 	config.Notification
 	engine *Engine
 	client *http.Client
-	before *receiver // of the same name, which has to stop first; nil for none
+	before *receiver // the earlier receiver of this name, which must stop first; nil for none
 	count  *counters
 
 	begun   bool        // guarded by Engine.mu, like unlink
