@@ -22,6 +22,10 @@ type ApprovalDecision struct {
 	Reason   string          // of a denial, which the agent reads, or of an override
 	Override bool            // the operator approves in place of the approvers; needs a reason
 	Digest   string          // of the arguments that the person saw; "" is not compared
+
+	// Pattern also approves further calls of the agent that fit it, once the votes of people for
+	// the same pattern satisfy the rules. Nil approves this call only.
+	Pattern *approval.Pattern
 }
 
 // ApprovalOutcome is what has become of a decision.
@@ -29,6 +33,8 @@ type ApprovalOutcome struct {
 	ID      string
 	Outcome string // of journal.ApprovalDecided: vote, approved or denied; "" after an error
 	Err     error  // why the decision does not count, with an errcode.Code
+
+	Standing string // id of the StandingApproval that there is now, if the decision had a pattern
 }
 
 // maxDecided is how many decisions one commit has.
@@ -55,15 +61,18 @@ type ApproverAuth struct {
 // Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
 // ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself;
 // Conflict for a second vote, and for other arguments than the person saw; InvalidArguments, and
-// those of the gate for edited arguments.
+// those of the gate for edited arguments; LimitExceeded for a pattern that finds no room.
 func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
 	}
-	out, edited := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list))
+	out, edited, rests := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list)), make([]string, len(list))
+	list = slices.Clone(list)
 	for i, d := range list {
 		out[i].ID = d.ID
-		edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i])
+		if edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i]); out[i].Err == nil {
+			rests[i], out[i].Err = rt.checkPattern(ctx, by, &list[i])
+		}
 	}
 	var decided []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
@@ -80,6 +89,10 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 				continue
 			}
 			e.Auth, out[i].Outcome = auth.How, e.Outcome
+			if s, ok := rt.grantPattern(&a, d.Pattern, rests[i]); ok {
+				rt.storeStanding(b, s)
+				e.Standing, out[i].Standing = s.ID, s.ID
+			}
 			b.Events = append(b.Events, rt.approvalEvent(a, e))
 			rt.storeApproval(b, a)
 			if d.Args != nil {
@@ -137,7 +150,7 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 // request. It is called within the commit.
 func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
-	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args}
+	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args, Pattern: patternText(d.Pattern)}
 	a, err := rt.approvalOf(by, d.ID)
 	if err != nil {
 		return a, e, err
@@ -155,10 +168,15 @@ func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d Ap
 		a.Status, a.Denial, e.Outcome = ApprovalDenied, cmp.Or(d.Reason, "no reason was named"), journal.ApprovalRefused
 		return a, e, nil
 	}
+	if d.Pattern != nil {
+		if err := rt.standing.checkRoom(&a); err != nil {
+			return a, e, err
+		}
+	}
 	if d.Args != nil {
 		rt.editApproval(&a, d.Args)
 	}
-	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential})
+	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential, Pattern: d.Pattern})
 	a.Override, e.Outcome = d.Override, journal.ApprovalVoted
 	if rt.isApproved(&a) {
 		a.Status, a.Until, e.Outcome = ApprovalGranted, rt.now().Add(a.Rules.Deadline()), journal.ApprovalGiven
