@@ -154,7 +154,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried paused resumed ungrounded_answer error result gap " +
-		"question_asked question_answered prompt_got approval_requested approval_escalated approval_decided budget_warning")
+		"question_asked question_answered prompt_got approval_requested approval_escalated approval_decided approval_pattern_ended budget_warning")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -444,4 +445,77 @@ func TestStanding_ConcurrentHistories(t *testing.T) {
 		t.Errorf("%d transfers", n)
 	}
 	b.checkUses(t)
+}
+
+// A standing approval ends with its task.
+func TestStanding_EndsWithTask(t *testing.T) {
+	b := newPayments(t, financeRule, []int{5}, []int{6})
+	task := b.begin(t)
+	b.wantDecided(t, b.approvers["finance ann"], withPattern(b.wantWaiting(t, 5), 10, 5), "approved")
+	b.wait(t, task)
+	b.wantStandingVoid(t)
+}
+
+// A pause keeps a standing approval. A retry ends it.
+func TestStanding_EndsWithRetry(t *testing.T) {
+	b := newPayments(t, financeRule, []int{5}, []int{6}, []int{7})
+	task := b.start(t, org.TaskSpec{Text: "pay", Role: "clerk", Budget: org.ModelAllowance{Calls: 2}})
+	b.wantDecided(t, b.approvers["finance ann"], withPattern(b.wantWaiting(t, 5), 10, 5), "approved")
+	b.waitEvent(t, func(e journal.Event) bool { _, paused := e.Body.(journal.TaskPaused); return paused })
+	if len(b.ListStanding(operator)) != 1 {
+		t.Error("the pause has ended it")
+	}
+	if err := b.RetryTask(t.Context(), task, operator, org.ModelAllowance{Calls: 5}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantStandingVoid(t)
+	b.wantWaiting(t, 7)
+}
+
+// wantStandingVoid requires that the only standing approval was used once and has ended with its task.
+func (b *bank) wantStandingVoid(t *testing.T) {
+	t.Helper()
+	b.noStandingLeft(t)
+	if ended := bodiesOf[journal.PatternEnded](t, b.fixture); len(ended) != 1 || ended[0].Outcome != "void" || ended[0].Used != 1 {
+		t.Errorf("%+v", ended)
+	}
+}
+
+// revokingStore calls revoke before the commit that starts a call by a standing approval.
+type revokingStore struct {
+	journal.Store
+	except string // the request of the call that people are asked about
+	revoke func(id string) error
+}
+
+// Commit implements journal.Log.
+func (s *revokingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+	for _, e := range b.Events {
+		call, ok := e.Body.(journal.ToolCall)
+		if !ok || call.Approval == "" || call.Approval == s.except {
+			continue
+		}
+		if err := s.revoke(call.Approval); err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// A standing approval that is revoked between the decision about a call and its start lets the call
+// wait.
+func TestStanding_RevokedSinceDecision(t *testing.T) {
+	b := newPayments(t, financeRule, []int{5}, []int{6})
+	b.shutdown(t)
+	store := &revokingStore{}
+	b.openWith(t, func(s journal.Store) journal.Store { store.Store = s; return store })
+	b.begin(t)
+	id := b.wantWaiting(t, 5)
+	store.except = id
+	store.revoke = func(used string) error { return b.RevokeStanding(runtime.Requester{By: operator}, used, "") }
+	b.wantDecided(t, b.approvers["finance ann"], withPattern(id, 10, 5), "approved")
+	b.wantWaiting(t, 6)
+	if n := b.paid.Load(); n != 1 {
+		t.Errorf("%d transfers", n)
+	}
 }
