@@ -367,6 +367,7 @@ func standingHistory(t *testing.T, random *rand.Rand) {
 		for ; waiting > 0; waiting-- {
 			a := b.waiting(t, waiting)[0]
 			if random.IntN(4) == 0 {
+				b.waitPaid(t, paid) // a call on its way would be interrupted
 				b.shutdown(t)
 				b.open(t)
 				b.resume(t, task)
@@ -393,6 +394,20 @@ func standingHistory(t *testing.T, random *rand.Rand) {
 	b.checkUses(t)
 	b.noStandingLeft(t)
 	b.shutdown(t)
+}
+
+// waitPaid waits for the results of n transfers.
+func (b *bank) waitPaid(t *testing.T, n int64) {
+	t.Helper()
+	if n == 0 {
+		return
+	}
+	b.waitEvent(t, func(e journal.Event) bool {
+		if r, ok := e.Body.(journal.ToolResult); ok && r.Tool == "transfer" {
+			n--
+		}
+		return n == 0
+	})
 }
 
 // useNaive uses the first pattern that covers an amount.
