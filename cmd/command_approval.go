@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 func newApprovalCommand(c *common) *cobra.Command {
@@ -58,11 +59,11 @@ func approvalListFunc(ctx context.Context, c *common, api *client.Client) error 
 }
 
 // approvalHead is the head of a table of calls that wait.
-var approvalHead = []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL"}
+var approvalHead = []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL", "ARGS"}
 
 // approvalRow returns a row of the table.
 func approvalRow(a client.Approval) []string {
-	return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339)}
+	return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339), textutil.TruncateWidth(textutil.Sanitize(a.Short), maxShortArgs)}
 }
 
 // starterText returns the name of the user for whom a call is made, or "operator".

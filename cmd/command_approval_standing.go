@@ -66,10 +66,10 @@ func standingRow(s client.StandingApproval) []string {
 	if s.Until != nil {
 		until = s.Until.UTC().Format(time.RFC3339)
 	}
-	return []string{s.ID, s.Tool, s.Role, string(s.Task), textutil.Truncate(string(s.Pattern.Args), maxShortArgs), used, until}
+	return []string{s.ID, s.Tool, s.Role, string(s.Task), textutil.TruncateWidth(textutil.Sanitize(string(s.Pattern.Args)), maxShortArgs), used, until}
 }
 
-// maxShortArgs is how many bytes of arguments a table shows.
+// maxShortArgs is how many characters of arguments a table shows.
 const maxShortArgs = 60
 
 func newApprovalRevokeCommand(c *common) *cobra.Command {

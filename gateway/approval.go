@@ -126,7 +126,7 @@ func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
 func approvalOf(p runtime.Approval) wire.Approval {
 	out := wire.Approval{
 		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
-		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
+		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Short: p.Short, Asked: p.Asked, Until: p.Until,
 	}
 	out.Votes = append(out.Votes, votesOf(p.Votes)...)
 	return out

@@ -67,9 +67,12 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
 	}
 	out, edited, rests := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list)), make([]string, len(list))
-	list = slices.Clone(list)
+	list, shown := slices.Clone(list), make([]json.RawMessage, len(list))
 	for i, d := range list {
 		out[i].ID = d.ID
+		if shown[i], out[i].Err = rt.overriddenArgs(ctx, by, &list[i]); out[i].Err != nil {
+			continue
+		}
 		if edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i]); out[i].Err == nil {
 			rests[i], out[i].Err = rt.checkPattern(ctx, by, &list[i])
 		}
@@ -82,7 +85,7 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 			}
 			a, e, err := rt.decideApproval(by, auth, d, edited[i])
 			if err == nil && d.Override {
-				err = rt.judgeOverride(b, Requester{by, auth.How}, a, d)
+				err = rt.judgeOverride(b, Requester{by, auth.How}, a, d, shown[i])
 			}
 			if err != nil {
 				out[i].Err = err
@@ -235,7 +238,7 @@ func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Appro
 
 // editApproval replaces the arguments of a request. Votes about other arguments do not count.
 func (rt *Runtime) editApproval(a *Approval, args json.RawMessage) {
-	a.Digest, a.Edited, a.Votes = approval.DigestJSON(args), true, nil
+	a.Digest, a.Short, a.Edited, a.Votes = approval.DigestJSON(args), shortArgs(args), true, nil
 	if by := a.principal(); rt.isDirect(by) {
 		a.EditAs = rt.approvalKey(by, tool.Call{ID: a.Call, Name: a.Tool}, a.Digest)
 	}
@@ -269,6 +272,20 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 	d.Args = normalizeJSON(d.Args)
 	need, err := rt.gate.CheckEdited(ctx, a.principal(), tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args})
 	return need.Rules, err
+}
+
+// overriddenArgs returns the arguments of a call that an operator wants to approve in place of the
+// approvers, nil for another decision. The decision is then about these arguments.
+func (rt *Runtime) overriddenArgs(ctx context.Context, by identity.Principal, d *ApprovalDecision) (json.RawMessage, error) {
+	if !d.Override || !rt.isHeld(by, approval.Override) {
+		return nil, nil
+	}
+	a, args, err := rt.FindApprovalRequest(ctx, by, d.ID)
+	if err != nil {
+		return nil, err
+	}
+	d.Digest = cmp.Or(d.Digest, a.Digest)
+	return args.Current(), nil
 }
 
 // LookupApproval returns a request that has not ended and that by may see.

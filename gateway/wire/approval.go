@@ -29,6 +29,7 @@ type Approval struct {
 	Args      json.RawMessage    `json:"args,omitempty"`   // of the call; only of one request
 	Edited    json.RawMessage    `json:"edited,omitempty"` // that an approver has set; the votes are about these
 	Text      string             `json:"text,omitempty"`   // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
+	Short     string             `json:"short,omitempty"`  // the beginning of these arguments, at most 160 bytes, with invisible characters escaped
 	Digest    string             `json:"digest"`           // of the arguments that the votes are about
 	Asked     time.Time          `json:"asked"`
 	Until     time.Time          `json:"until"` // after that the call is denied
