@@ -55,7 +55,7 @@ func (o *Organization) EnsureRole(ctx context.Context, s RoleSpec) (Role, error)
 	}
 	spec := s.spec()
 	spec.Defaults = s.unset()
-	role, _, err := o.rt.UpdateRole(byProgram, old.ID, spec, false)
+	role, _, err := o.rt.UpdateRole(byProgram, old.ID, spec, org.Apply)
 	if err != nil {
 		return Role{}, err
 	}

@@ -20,13 +20,13 @@ var agentScriptLimits = sandbox.JobLimits{Memory: 1 << 30, Processes: 64, FileSi
 //
 // The program begins main with sandbox.Enter(builtin.SandboxPrograms()).
 func NewScriptStarter(l *sandbox.Launcher, log *slog.Logger) func() (jsworker.Conn, error) {
-	process := func(unsandboxed bool) func() (jsworker.Conn, error) {
-		job := sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits, Unsandboxed: unsandboxed}
+	process := func(job sandbox.Job) func() (jsworker.Conn, error) {
+		job.Program, job.Limits = jsworker.Program, agentScriptLimits
 		return func() (jsworker.Conn, error) { return connection(l.StartProcess(job)) }
 	}
 	return newScriptStarter(log,
-		startingWay{start: process(false)},
-		startingWay{process(true), "agent scripts run in processes without a sandbox, with the rights of this process"},
+		startingWay{start: process(sandbox.Job{})},
+		startingWay{process(sandbox.Job{Unsandboxed: true}), "agent scripts run in processes without a sandbox, with the rights of this process"},
 		startingWay{jsworker.StartInProcess, jsworker.InProcessWarning},
 	).start
 }

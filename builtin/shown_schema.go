@@ -23,14 +23,20 @@ var boundKeywords = []string{
 
 // acceptedSchema returns the schema that arguments are checked against.
 func acceptedSchema(source string) []byte {
-	return []byte(rewriteSchema(gjson.Parse(source), false))
+	return []byte(rewriteSchema(gjson.Parse(source), forChecks))
 }
 
 // shownSchema returns the schema that models read: it has no bounds and no hidden
 // properties, and one type where several are accepted.
 func shownSchema(source string) []byte {
-	return []byte(rewriteSchema(gjson.Parse(source), true))
+	return []byte(rewriteSchema(gjson.Parse(source), forModels))
 }
+
+// Values of shown.
+const (
+	forModels = true
+	forChecks = false
+)
 
 // rewriteSchema returns one of the two schemas that a source stands for.
 func rewriteSchema(source gjson.Result, shown bool) string {

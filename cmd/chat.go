@@ -208,7 +208,7 @@ func (t *chat) nextLine(ctx context.Context) (string, error) {
 func (t *chat) follow(ctx context.Context) <-chan chatEvent {
 	events := make(chan chatEvent)
 	go func() {
-		for e, err := range t.api.TaskEvents(ctx, string(t.task), 0, true) {
+		for e, err := range t.api.TaskEvents(ctx, string(t.task), 0, journal.WaitForMore) {
 			select {
 			case events <- chatEvent{e, err}:
 			case <-ctx.Done():

@@ -33,7 +33,7 @@ func (a *api) followApprovals(w http.ResponseWriter, r *http.Request) error {
 	if !follow {
 		return nil
 	}
-	for e, err := range a.rt.JournalStore().FollowMatching(ctx, isApprovalEvent, last, true) {
+	for e, err := range a.rt.JournalStore().FollowMatching(ctx, isApprovalEvent, last, journal.WaitForMore) {
 		if err == nil && e.Body != nil {
 			err = s.sendEvent(e)
 		}

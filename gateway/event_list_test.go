@@ -76,7 +76,7 @@ func invoke(t *testing.T, f *gatewaytest.Fixture, by identity.Principal, name st
 // publicEvents returns the public events of a store, oldest first.
 func publicEvents(t *testing.T, f *gatewaytest.Fixture) (list []journal.Event) {
 	t.Helper()
-	for _, e := range gatewaytest.CollectAll(t, f.Store.FollowEvents(t.Context(), 0, false)) {
+	for _, e := range gatewaytest.CollectAll(t, f.Store.FollowEvents(t.Context(), 0, journal.StoredOnly)) {
 		if journal.IsPublic(e.Body) {
 			list = append(list, e)
 		}

@@ -72,7 +72,7 @@ func (a *api) seedSpans(ctx context.Context, task org.Task, f *spanFold, last ui
 // following spans begin, 0 at the end.
 func (a *api) foldSpans(ctx context.Context, task org.Task, f *spanFold, after uint64, limit int, v visibility) (next uint64, err error) {
 	begin, searched := time.Now(), 0
-	for e, err := range a.rt.JournalStore().FollowMatching(ctx, ofTask(task.ID), after, false) {
+	for e, err := range a.rt.JournalStore().FollowMatching(ctx, ofTask(task.ID), after, journal.StoredOnly) {
 		if err != nil {
 			return 0, err
 		}

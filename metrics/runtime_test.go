@@ -80,7 +80,7 @@ func TestMetrics_SameFromJournal(t *testing.T) {
 	runTask(t, rt, org.TaskSpec{})
 	again := newFixture(t, metrics.Load{})
 	again.register(t, "vault", newTool(t, "secret", tool.Options{}))
-	for e, err := range store.FollowEvents(t.Context(), 0, false) {
+	for e, err := range store.FollowEvents(t.Context(), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -287,6 +287,12 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	return role, append([]RecordChange{record(KindRole, string(id), role)}, changes...), nil
 }
 
+// Values of dryRun.
+const (
+	Apply  = false
+	DryRun = true // change nothing, and tell the effect
+)
+
 // UpdateRole changes the fields of a role that are set in spec, and returns who gains or
 // loses tools. With dryRun it changes nothing and returns no Changes.
 //

@@ -57,7 +57,7 @@ func (o *Org) setSuspension(verb string, by identity.Principal, id identity.Role
 	}
 	next := *old
 	next.Suspension = set
-	diff, changes := o.replaceRole(old, &next, false)
+	diff, changes := o.replaceRole(old, &next, Apply)
 	return next, diff, changes, nil
 }
 

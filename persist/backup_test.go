@@ -101,12 +101,12 @@ func TestBackup_WhileWritersCommit(t *testing.T) {
 func wantConsistent(t *testing.T, s, r *persist.Store, seq uint64) {
 	t.Helper()
 	var want []uint64
-	for _, e := range journaltest.Collect(t, s.FollowEvents(t.Context(), 0, false)) {
+	for _, e := range journaltest.Collect(t, s.FollowEvents(t.Context(), 0, journal.StoredOnly)) {
 		if e.Seq <= seq {
 			want = append(want, e.Seq)
 		}
 	}
-	got := journaltest.Collect(t, r.FollowEvents(t.Context(), 0, false))
+	got := journaltest.Collect(t, r.FollowEvents(t.Context(), 0, journal.StoredOnly))
 	if len(got) != len(want) || r.LastSeq() != seq {
 		t.Errorf("got %d events up to %d, want %d up to %d", len(got), r.LastSeq(), len(want), seq)
 	}

@@ -104,7 +104,7 @@ func dirWith(t testing.TB, file []byte) string {
 func dump(s *persist.Store) (string, error) {
 	var out strings.Builder
 	ctx := context.Background()
-	for e, err := range s.FollowEvents(ctx, 0, false) {
+	for e, err := range s.FollowEvents(ctx, 0, journal.StoredOnly) {
 		if err != nil {
 			return "", err
 		}

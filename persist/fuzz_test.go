@@ -124,7 +124,7 @@ func dumpLines(s *persist.Store) (lines map[string]bool, errs []error) {
 		text, err := json.Marshal(v)
 		lines[fmt.Sprintf("%s %s %v", what, text, err)] = true
 	}
-	for e, err := range s.FollowEvents(ctx, 0, false) {
+	for e, err := range s.FollowEvents(ctx, 0, journal.StoredOnly) {
 		note("event", e, err)
 	}
 	for _, id := range []identity.AgentID{"a", "b", journal.Org} {

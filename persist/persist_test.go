@@ -271,7 +271,7 @@ func TestCommit_ManyWriters(t *testing.T) {
 				}
 			}
 		}
-		if got := len(journaltest.Collect(t, s.FollowEvents(t.Context(), 0, false))); got != 2*writers*each {
+		if got := len(journaltest.Collect(t, s.FollowEvents(t.Context(), 0, journal.StoredOnly))); got != 2*writers*each {
 			t.Errorf("got %d events, want %d", got, 2*writers*each)
 		}
 		box, err := s.ReadInbox(t.Context(), "box")
@@ -337,7 +337,7 @@ func TestStore_Close(t *testing.T) {
 		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
 		seen, ended := make(chan journal.Event), make(chan error)
 		go func() {
-			for e, err := range s.FollowEvents(context.Background(), 0, true) {
+			for e, err := range s.FollowEvents(context.Background(), 0, journal.WaitForMore) {
 				if err != nil {
 					ended <- err
 					return
@@ -383,7 +383,7 @@ func callAllMethods(s *persist.Store, ctx context.Context) map[string]error {
 	for _, err := range s.ReadEntries(ctx, "k", "") {
 		errs["Entries"] = err
 	}
-	for _, err := range s.FollowEvents(ctx, 0, false) {
+	for _, err := range s.FollowEvents(ctx, 0, journal.StoredOnly) {
 		errs["Follow"] = err
 	}
 	return errs
@@ -418,7 +418,7 @@ func TestStore_Contexts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
-		for _, err := range s.FollowEvents(ctx, 0, true) {
+		for _, err := range s.FollowEvents(ctx, 0, journal.WaitForMore) {
 			if err != nil {
 				t.Errorf("got %v", err)
 			}

@@ -571,7 +571,7 @@ func (o *checkedOrg) checkTurnFails(a *agent) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
-	for e, err := range o.store.FollowEvents(ctx, from, true) {
+	for e, err := range o.store.FollowEvents(ctx, from, journal.WaitForMore) {
 		if failed, ok := e.Body.(journal.TurnFailed); err != nil || ok && e.Agent == a.id {
 			if err != nil || failed.Code != errcode.NoToolsAvailable || o.model.requestCount(a.id) != asked {
 				return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool: %v, %+v, asked %d times, want %d", a.id, err, failed, o.model.requestCount(a.id), asked)

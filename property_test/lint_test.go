@@ -30,7 +30,7 @@ type recordedSpawn struct {
 
 // recorded lists the allowed calls of agents and callers, and the spawned agents, of the record.
 func (c *callerOrg) recorded() (calls []recordedCall, spawns []recordedSpawn, err error) {
-	for e, err := range c.JournalStore().FollowEvents(context.Background(), 0, false) {
+	for e, err := range c.JournalStore().FollowEvents(context.Background(), 0, journal.StoredOnly) {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,7 +1,9 @@
 package runtime_test
 
 import (
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -86,4 +88,33 @@ func TestApproval_ToolKept(t *testing.T) {
 	if now := b.waiting(t, 1)[0]; now.ID != a.ID {
 		t.Errorf("%+v", now)
 	}
+}
+
+// A request that has ended keeps its task from ending until its agent goes on.
+func TestApproval_ToolLostKeepsTask(t *testing.T) {
+	b := &bank{dir: fastTempDir(t), paid: new(atomic.Int64), rule: financeRule, model: clerkModel}
+	b.rule.Tools = []string{"transfer"}
+	var committed func()
+	b.openWith(t, func(s journal.Store) journal.Store {
+		return hookedStore{Store: s, after: func(batch *journal.Batch) {
+			if committed != nil && slices.ContainsFunc(batch.Events, func(e journal.Event) bool { _, ok := e.Body.(journal.ApprovalDecided); return ok }) {
+				committed()
+			}
+		}}
+	})
+	task := b.begin(t)
+	b.waiting(t, 1)
+	b.waitQuiet(t)
+	top := b.Org().ListAgents(task)[0].ID
+	committed = func() { // the task is released once before its agent goes on
+		committed = nil
+		if err := b.TerminateAgent(t.Context(), tool.Call{By: operator}, top, ""); err == nil {
+			t.Error("the top agent of a task was terminated")
+		}
+	}
+	none := groupSet()
+	if err := b.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "clerk", Use: none, Grant: none}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantDenied(t, task, errcode.ToolNotAvailable, "")
 }

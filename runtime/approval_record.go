@@ -152,20 +152,37 @@ func (rt *Runtime) callableRequests() []Approval {
 	return rt.approvals.list(func(a *Approval) bool { return a.Operation == "" && a.ends() && rt.mayCall(a.principal(), a.Tool) })
 }
 
+// lostRequests are requests that ended because their callers have lost the tool.
+type lostRequests struct {
+	list  []Approval
+	tasks []identity.TaskID // acquired until wakeLost; a task may be in it more than once
+}
+
 // voidLost ends those of callable whose agents and callers have lost the tool by the change of
-// roles since. A pause takes no tool away. It returns the requests that have ended: their calls are
-// decided again after the commit, and denied.
-func (rt *Runtime) voidLost(b *journal.Batch, callable []Approval) (lost []Approval) {
+// roles since. A pause takes no tool away. The calls are decided again after the commit, and
+// denied. Pass the result to wakeLost then.
+func (rt *Runtime) voidLost(b *journal.Batch, callable []Approval) (lost lostRequests) {
 	for _, a := range callable {
 		d := rt.gate.Subject(a.principal()).AuthorizeTool(a.Tool)
 		if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {
 			continue
 		}
+		if rt.tracker.acquire(a.Task) { // the request does not keep the task from ending any more
+			lost.tasks = append(lost.tasks, a.Task)
+		}
 		rt.endApproval(b, a, journal.ApprovalVoid, "the tool is not available to the role any more")
-		lost = append(lost, a)
+		lost.list = append(lost.list, a)
 	}
 	rt.voidLostStanding(b)
 	return lost
+}
+
+// wakeLost lets the agents go on whose requests voidLost has ended.
+func (rt *Runtime) wakeLost(lost lostRequests) {
+	rt.wakeApproved(lost.list)
+	for _, id := range lost.tasks {
+		rt.releaseTask(id)
+	}
 }
 
 // approvalEvent returns the event of a decision about a request.

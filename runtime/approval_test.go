@@ -195,9 +195,10 @@ func deny(id, reason string) runtime.ApprovalDecision {
 // wantDenied requires that a task ended with a transfer that failed with this code and text.
 func (b *bank) wantDenied(t *testing.T, task identity.TaskID, code errcode.Code, text string) {
 	t.Helper()
-	result := string(b.wait(t, task).Result)
+	ended := b.wait(t, task)
+	result := string(ended.Result)
 	if !strings.Contains(result, `"error":"`+string(code)+`"`) || !strings.Contains(result, text) || b.paid.Load() != 0 {
-		t.Errorf("%s, %d transfers; want %s, %q", result, b.paid.Load(), code, text)
+		t.Errorf("%s: %s %v, %d transfers; want %s, %q", ended.Status, result, ended.Error, b.paid.Load(), code, text)
 	}
 	if list := b.ListApprovals(operator); len(list) > 0 {
 		t.Errorf("still waiting: %+v", list)

@@ -44,7 +44,9 @@ func (s *ArtifactStore) CollectGarbage(ctx context.Context, dryRun bool) (SweepR
 	}
 	if dryRun {
 		s.references.dropFrom(found)
-		return newSweepResult(found, true), nil
+		result := newSweepResult(found)
+		result.DryRun = true
+		return result, nil
 	}
 	_, err = s.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
 		s.references.dropFrom(found)
@@ -56,7 +58,7 @@ func (s *ArtifactStore) CollectGarbage(ctx context.Context, dryRun bool) (SweepR
 	if err != nil {
 		return SweepResult{}, err
 	}
-	return newSweepResult(found, false), nil
+	return newSweepResult(found), nil
 }
 
 // beginSweep commits the mark of step 1.
@@ -73,8 +75,8 @@ func (s *ArtifactStore) beginSweep() error {
 	return err
 }
 
-func newSweepResult(found map[string]int, dryRun bool) SweepResult {
-	s := SweepResult{Contents: len(found), DryRun: dryRun}
+func newSweepResult(found map[string]int) SweepResult {
+	s := SweepResult{Contents: len(found)}
 	for _, size := range found {
 		s.Bytes += int64(size)
 	}

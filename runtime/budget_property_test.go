@@ -257,6 +257,9 @@ func TestBudget_IsConserved(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", counts)
+	if short.Count(0, 1) == 0 { // too few histories to reach all of them
+		return
+	}
 	if counts.spawns == 0 || counts.refused == 0 || counts.failed == 0 || counts.paused == 0 || counts.killed == 0 || counts.callsFailed == 0 || counts.callsPaused == 0 {
 		t.Errorf("the histories did not reach all of %+v", counts)
 	}

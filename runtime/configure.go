@@ -91,7 +91,7 @@ func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 // commitConfig makes a configuration active together with a change of the registry.
 func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 	var held error
-	var lost []Approval
+	var lost lostRequests
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		granted, refused := rt.judgeOversight(b, s)
 		if held = refused; held != nil {
@@ -121,7 +121,7 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 		return nil
 	}}
 	_, err := rt.flushAndCommit(b)
-	rt.wakeApproved(lost)
+	rt.wakeLost(lost)
 	err = cmp.Or(err, held)
 	if err == nil && s.Changed != nil {
 		s.Changed(b.Events)

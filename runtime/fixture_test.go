@@ -376,7 +376,7 @@ func (fx *fixture) events(t *testing.T) []journal.Event {
 	t.Helper()
 	_ = fx.Flush() // the store is read even if a test has stopped it
 	var list []journal.Event
-	for e, err := range fx.store.FollowEvents(context.WithoutCancel(t.Context()), 0, false) {
+	for e, err := range fx.store.FollowEvents(context.WithoutCancel(t.Context()), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +434,7 @@ func (fx *fixture) waitEvent(t *testing.T, is func(journal.Event) bool) journal.
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for e, err := range fx.store.FollowEvents(ctx, 0, true) {
+	for e, err := range fx.store.FollowEvents(ctx, 0, journal.WaitForMore) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func waitEventAfter[B journal.EventBody](t *testing.T, fx *fixture, after uint64
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for e, err := range fx.store.FollowEvents(ctx, after, true) {
+	for e, err := range fx.store.FollowEvents(ctx, after, journal.WaitForMore) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -436,7 +436,7 @@ func TestTask_CallIsDecidedAgainWhenCallerMoves(t *testing.T) {
 	tools := append(openAndEnter(t, func(context.Context, obj) (any, error) { return "opened", nil }),
 		newTool(t, "early", tool.Options{States: []string{toolgroups.Undefined}}, func(context.Context, obj) (any, error) { return "ran", nil }))
 	fx = fixtureConfig{model: callInOneAnswer("early"), tools: tools, wrapStore: func(s journal.Store) journal.Store {
-		return hookedStore{s, func(b *journal.Batch) {
+		return hookedStore{Store: s, before: func(b *journal.Batch) {
 			for _, e := range b.Events {
 				if call, ok := e.Body.(journal.ToolCall); ok && call.Tool == "early" && call.Decision == journal.Allowed {
 					once.Do(func() { fx.invoke(t, ann, "open", obj{}) })
@@ -448,13 +448,20 @@ func TestTask_CallIsDecidedAgainWhenCallerMoves(t *testing.T) {
 	fx.wantResult(t, fx.run(t, stateTask(ann)), `["tool_not_available"]`, "")
 }
 
-// hookedStore calls a function before each commit.
+// hookedStore calls functions before each commit and after it, if they are set.
 type hookedStore struct {
 	journal.Store
-	before func(*journal.Batch)
+	before, after func(*journal.Batch)
 }
 
+// Commit implements journal.Log.
 func (s hookedStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
-	s.before(b)
-	return s.Store.Commit(ctx, b)
+	if s.before != nil {
+		s.before(b)
+	}
+	seq, err := s.Store.Commit(ctx, b)
+	if err == nil && s.after != nil {
+		s.after(b)
+	}
+	return seq, err
 }

@@ -16,7 +16,7 @@ import (
 func TestInvoke_CallersShareLargeCommits(t *testing.T) {
 	waiting, release := make(chan struct{}, 100), make(chan struct{})
 	wrap := func(s journal.Store) journal.Store {
-		return hookedStore{s, func(b *journal.Batch) {
+		return hookedStore{Store: s, before: func(b *journal.Batch) {
 			for _, r := range b.Put {
 				if len(r.Value) > 1<<20 {
 					waiting <- struct{}{}

@@ -56,7 +56,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 	var role org.Role
 	var diff org.PermissionDiff
 	var held error
-	var lost []Approval
+	var lost lostRequests
 	from := Requester{by, spec.Auth}
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
@@ -77,7 +77,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 		lost = rt.voidLost(b, callable)
 		return nil
 	})
-	rt.wakeApproved(lost)
+	rt.wakeLost(lost)
 	return role, diff, cmp.Or(err, held)
 }
 
@@ -85,7 +85,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 // dryRun it changes nothing. Errors: those of org.Org.DeleteRole.
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
 	var diff org.PermissionDiff
-	var lost []Approval
+	var lost lostRequests
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var err error
@@ -98,7 +98,7 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 		lost = rt.voidLost(b, callable)
 		return nil
 	})
-	rt.wakeApproved(lost)
+	rt.wakeLost(lost)
 	return diff, err
 }
 

@@ -114,7 +114,7 @@ func (rt *Runtime) planCreate(by identity.Principal, spec org.RoleSpec) (heldRol
 
 // planUpdate plans UpdateRole.
 func (rt *Runtime) planUpdate(by identity.Principal, id identity.RoleID, spec org.RoleSpec) (heldRole, error) {
-	next, diff, _, err := rt.org.UpdateRole(by, id, spec, true)
+	next, diff, _, err := rt.org.UpdateRole(by, id, spec, org.DryRun)
 	was, _ := rt.org.RoleByID(id)
 	return heldRole{verb: "update", request: withoutRequest(spec), was: was, next: next, diff: &diff, gains: diff.Gains() || rt.org.Widens(&was, &next)}, err
 }

@@ -126,7 +126,7 @@ func TestRecordBuffer_FlushesBeforeLaterWrite(t *testing.T) {
 		var fx *fixture
 		var seen []string
 		write := newTool(t, "write", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
-			for e, err := range fx.store.FollowEvents(ctx, 0, false) {
+			for e, err := range fx.store.FollowEvents(ctx, 0, journal.StoredOnly) {
 				if err != nil {
 					return nil, err
 				}

@@ -2,10 +2,13 @@ package runtime_test
 
 import (
 	"context"
+	"iter"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/replay"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -37,9 +40,56 @@ func TestReplay_OfEarlierRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fx := fixtureConfig{tools: earlyTools(t), model: m}.open(t)
+	fx := fixtureConfig{tools: earlyTools(t), model: &orderedModel{WindowWrapper: model.WindowWrapper{Model: m}, asked: make(chan struct{})}}.open(t)
 	fx.wantResult(t, fx.run(t, earlyTask(t, fx)), `"all done"`, "")
 	if n := len(bodiesOf[journal.ContextCompressed](t, fx)); n != 1 {
 		t.Errorf("%d compressions, want 1\n%s", n, fx.eventLog(t))
+	}
+}
+
+// orderedModel answers agents that root has hired only when root waits for them, as it did in the
+// recording: else their messages arrive one step earlier.
+type orderedModel struct {
+	model.WindowWrapper
+	mu    sync.Mutex // guards what follows
+	steps int        // requests of root
+	asked chan struct{}
+}
+
+// Generate implements model.Model.
+func (m *orderedModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	switch r.Self.Role {
+	case "planner":
+		m.waitForRoot(ctx, 2)
+	case "looker":
+		m.waitForRoot(ctx, 4)
+	default:
+		m.countStep()
+	}
+	return m.WindowWrapper.Generate(ctx, r)
+}
+
+func (m *orderedModel) countStep() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps++
+	close(m.asked)
+	m.asked = make(chan struct{})
+}
+
+// waitForRoot waits for the request of root with this number.
+func (m *orderedModel) waitForRoot(ctx context.Context, step int) {
+	for {
+		m.mu.Lock()
+		steps, asked := m.steps, m.asked
+		m.mu.Unlock()
+		if steps >= step {
+			return
+		}
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			return
+		}
 	}
 }

@@ -328,7 +328,7 @@ func TestObserve_SeesEventsBeforeTheyTakeEffect(t *testing.T) {
 	}}.open(t)
 	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"text":"spawn observed: true"}`, "")
 	stored := 0
-	for e, err := range fx.store.FollowEvents(t.Context(), 0, false) {
+	for e, err := range fx.store.FollowEvents(t.Context(), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

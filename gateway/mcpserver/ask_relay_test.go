@@ -50,7 +50,7 @@ func openGreetingTeam(t *testing.T) *fixture {
 // answered waits until a question has ended on record, and returns its end.
 func (f *fixture) answered(t *testing.T) journal.QuestionAnswered {
 	t.Helper()
-	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, true) {
+	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, journal.WaitForMore) {
 		if err != nil {
 			t.Fatal(err)
 		}

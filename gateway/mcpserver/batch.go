@@ -53,7 +53,7 @@ func (s *Server) answerInBatch(r *http.Request, sc *clientScope, q *request) []b
 		list := s.encodedListFor(sc, q, withSessions)
 		return append(append(append(responsePrefix(q.id, len(list)), `,"result":`...), list...), '}')
 	}
-	_, body := s.encodeOutcome(s.callRecovered(r.Context(), s.callOf(sc, q, r.Header, withSessions)), q, sc.sender, false)
+	_, body := s.encodeOutcome(s.callRecovered(r.Context(), s.callOf(sc, q, r.Header, withSessions)), q, sc.sender, withSessions)
 	return body
 }
 

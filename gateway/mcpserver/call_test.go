@@ -130,7 +130,7 @@ func TestToolsCall_RecordsEveryCall(t *testing.T) {
 	if err := f.rt.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, false) {
+	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

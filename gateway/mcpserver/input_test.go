@@ -242,7 +242,7 @@ func TestAsk_Record(t *testing.T) {
 	ask(t, session, "greet")
 	var asked journal.QuestionAsked
 	var answered journal.QuestionAnswered
-	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, false) {
+	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,6 +40,7 @@ type lineTransport struct {
 	lists    map[jsonrpc.ID]func() // end the turns to encode lists
 	answered chan struct{}
 
+	ended  atomic.Bool // the input has ended, and calls in progress had their time
 	once   sync.Once
 	closed chan struct{}
 	close  func()
@@ -136,6 +138,7 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case got, open := <-l.in:
 			if !open {
 				l.waitIdle(ctx)
+				l.ended.Store(true)
 				return nil, io.EOF
 			}
 			if m := l.message(got); m != nil && l.awaitList(ctx, m) {
@@ -338,6 +341,16 @@ func (l *lineTransport) write(text []byte) error {
 	defer l.mu.Unlock()
 	_, err := l.out.Write(append(l.ids.decode(text), '\n'))
 	return err
+}
+
+// isOpen reports whether the client is connected: a call that is cancelled now is cancelled by it.
+func (l *lineTransport) isOpen() bool {
+	select {
+	case <-l.closed:
+		return false
+	default:
+		return !l.ended.Load()
+	}
 }
 
 // Close implements sdk.Connection.

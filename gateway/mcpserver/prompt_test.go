@@ -266,7 +266,7 @@ func TestPrompts_GotAreOnRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, false) {
+		for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, journal.StoredOnly) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -250,7 +250,7 @@ func TestResources_RecordsEachRead(t *testing.T) {
 // calls returns the calls on record, as name, decision and arguments.
 func (f *fixture) calls(t testing.TB) (list []string) {
 	t.Helper()
-	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, false) {
+	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,7 @@ func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, 
 	l := newLineTransport(in, out, reserve, begin, list, s.config.Calls, s.ids, onClose)
 	defer l.Close()
 	sc.stdio, sc.disconnect = true, func() { l.Close() }
+	sc.isConnected = func() bool { return l.isOpen() && ctx.Err() == nil }
 	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP on stdio: %w", err)

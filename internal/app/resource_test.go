@@ -122,7 +122,7 @@ func TestResources_AreReadByRolesWithTheirGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	called := map[string]int{}
-	for e, err := range f.store.FollowEvents(t.Context(), after, false) {
+	for e, err := range f.store.FollowEvents(t.Context(), after, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -194,7 +194,7 @@ func describeRequest(caller string, named, granted []string, last string) string
 // default groups in place of granted ones.
 func (s *scenario) started(after uint64) (list []string) {
 	s.t.Helper()
-	for e, err := range s.store.FollowEvents(s.t.Context(), after, false) {
+	for e, err := range s.store.FollowEvents(s.t.Context(), after, journal.StoredOnly) {
 		if err != nil {
 			s.t.Fatal(err)
 		}

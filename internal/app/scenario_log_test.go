@@ -134,7 +134,7 @@ func (s *scenario) otherTools(names string) (list []string) {
 // taskAgents returns the events that started tasks, in order.
 func (s *scenario) taskAgents(after uint64) (list []journal.Event) {
 	s.t.Helper()
-	for e, err := range s.store.FollowEvents(s.t.Context(), after, false) {
+	for e, err := range s.store.FollowEvents(s.t.Context(), after, journal.StoredOnly) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func (s *scenario) taskAgents(after uint64) (list []journal.Event) {
 // transitionTimes returns when the workflow state changed.
 func (s *scenario) transitionTimes(after uint64) (list []time.Time) {
 	s.t.Helper()
-	for e, err := range s.store.FollowEvents(s.t.Context(), after, false) {
+	for e, err := range s.store.FollowEvents(s.t.Context(), after, journal.StoredOnly) {
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -108,7 +108,7 @@ func TestResumeAll_LimitsOtherTasks(t *testing.T) {
 		if _, err := second.ResumeAll(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
-		for e, err := range second.Runtime.JournalStore().FollowTask(ctx, id, task.FirstSeq, true) {
+		for e, err := range second.Runtime.JournalStore().FollowTask(ctx, id, task.FirstSeq, journal.WaitForMore) {
 			if err != nil {
 				t.Fatal(err)
 			}

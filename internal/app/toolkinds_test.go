@@ -193,7 +193,7 @@ func (f *fixture) readSpecification(g *trustGraph, script string, more ...string
 // transitions returns the changes of the workflow state on record, since the event after.
 func (f *fixture) transitions(after uint64) (list []string) {
 	f.t.Helper()
-	for e, err := range f.store.FollowEvents(f.t.Context(), after, false) {
+	for e, err := range f.store.FollowEvents(f.t.Context(), after, journal.StoredOnly) {
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -228,7 +228,7 @@ func TestFireDue_AfterManyEnds(t *testing.T) {
 func (f *fixture) waitNext(after identity.TaskID) identity.TaskID {
 	f.t.Helper()
 	task, _ := f.Runtime.Org().TaskByID(after)
-	for e, err := range f.Runtime.JournalStore().FollowEvents(f.t.Context(), task.FirstSeq, true) {
+	for e, err := range f.Runtime.JournalStore().FollowEvents(f.t.Context(), task.FirstSeq, journal.WaitForMore) {
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -157,7 +157,7 @@ func (f *fixture) task(id identity.TaskID) org.Task {
 // started returns the event of the start of a task.
 func (f *fixture) started(id identity.TaskID) journal.TaskStarted {
 	f.t.Helper()
-	for e, err := range f.Runtime.JournalStore().FollowTask(f.t.Context(), id, 0, true) {
+	for e, err := range f.Runtime.JournalStore().FollowTask(f.t.Context(), id, 0, journal.WaitForMore) {
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -63,12 +63,18 @@ func (c *constraint) numberRule() *numberRule {
 	if c.MultipleOf != nil {
 		n.multipleOf = c.ratio(c.MultipleOf)
 	}
-	c.bound(n.atLeast, c.Minimum, false)
-	c.bound(n.atLeast, c.ExclusiveMinimum, true)
-	c.bound(n.atMost, c.Maximum, false)
-	c.bound(n.atMost, c.ExclusiveMaximum, true)
+	c.bound(n.atLeast, c.Minimum, including)
+	c.bound(n.atLeast, c.ExclusiveMinimum, excluding)
+	c.bound(n.atMost, c.Maximum, including)
+	c.bound(n.atMost, c.ExclusiveMaximum, excluding)
 	return n
 }
+
+// Values of exclusive.
+const (
+	including = false // the limit itself is allowed
+	excluding = true
+)
 
 // bound adds a limit, if there is one, with atLeast or atMost of a numberRule.
 func (c *constraint) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {

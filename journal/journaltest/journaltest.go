@@ -134,7 +134,7 @@ func measured(t *testing.T, s journal.Store) {
 
 func follow(t *testing.T, s journal.Store) {
 	Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
-	next, stop := iter.Pull2(s.FollowEvents(t.Context(), 1, true))
+	next, stop := iter.Pull2(s.FollowEvents(t.Context(), 1, journal.WaitForMore))
 	defer stop()
 	for i, want := range []string{"before", "during", "after"} {
 		if i == 1 {
@@ -156,7 +156,7 @@ func followTask(t *testing.T, s journal.Store) {
 		list[0].Task = task
 		Commit(t, s, &journal.Batch{Stream: "a", Events: list})
 	}
-	for i, e := range Collect(t, s.FollowTask(t.Context(), "mine", 0, false)) {
+	for i, e := range Collect(t, s.FollowTask(t.Context(), "mine", 0, journal.StoredOnly)) {
 		want := journal.EventBody(journal.ContextCompressed{Summary: "of mine"})
 		if i == 1 {
 			want = nil
@@ -174,7 +174,7 @@ func matchingEvents(t *testing.T, s journal.Store) {
 	}
 	Commit(t, s, &journal.Batch{Stream: "a", Events: list})
 	match := func(h journal.EventHead) bool { return h.Role() == "r1" }
-	forward := Collect(t, s.FollowMatching(t.Context(), match, 0, false))
+	forward := Collect(t, s.FollowMatching(t.Context(), match, 0, journal.StoredOnly))
 	backward := Collect(t, s.EventsBefore(t.Context(), match, s.LastSeq()+1))
 	slices.Reverse(backward)
 	for name, got := range map[string][]journal.Event{"FollowMatching": forward, "EventsBefore": backward} {
@@ -244,7 +244,7 @@ func stopEarly(t *testing.T, s journal.Store) {
 		n++
 		break
 	}
-	for range s.FollowEvents(t.Context(), 590, false) {
+	for range s.FollowEvents(t.Context(), 590, journal.StoredOnly) {
 		n++
 		break
 	}

@@ -144,7 +144,7 @@ func compareEvents(t *testing.T, s journal.Store, n *storeModel, after uint64) {
 		}
 		return list
 	}
-	same(t, "log", Collect(t, s.FollowEvents(t.Context(), after, false)), later(func(journal.Event) bool { return true }))
+	same(t, "log", Collect(t, s.FollowEvents(t.Context(), after, journal.StoredOnly)), later(func(journal.Event) bool { return true }))
 	for _, id := range append(agents, journal.Org, "nobody") {
 		same(t, "stream "+string(id), Collect(t, s.Read(t.Context(), id, after)), later(func(e journal.Event) bool { return e.Stream == id }))
 	}

@@ -45,7 +45,7 @@ func callAll(s *memory.Store, ctx context.Context) map[string]error {
 	for _, err := range s.Read(ctx, "a", 0) {
 		errs["Read"] = err
 	}
-	for _, err := range s.FollowEvents(ctx, 0, false) {
+	for _, err := range s.FollowEvents(ctx, 0, journal.StoredOnly) {
 		errs["Follow"] = err
 	}
 	for _, err := range s.ReadRecords(ctx, "k", "") {
@@ -90,7 +90,7 @@ func TestStore_CloseEndsFollow(t *testing.T) {
 	s := memory.New()
 	ended, waiting := make(chan error), make(chan struct{})
 	go func() {
-		for _, err := range s.FollowEvents(context.Background(), 0, true) {
+		for _, err := range s.FollowEvents(context.Background(), 0, journal.WaitForMore) {
 			if err != nil {
 				ended <- err
 				return

@@ -32,7 +32,7 @@ type toolCallDelta struct {
 
 // DecodeDocument implements provider.Decoder.
 func (a *answer) DecodeDocument(doc gjson.Result) error {
-	if err := a.update(doc, false); err != nil {
+	if err := a.update(doc, wholeAnswer); err != nil {
 		return err
 	}
 	if !a.started {
@@ -42,7 +42,13 @@ func (a *answer) DecodeDocument(doc gjson.Result) error {
 }
 
 // DecodeEvent implements provider.Decoder.
-func (a *answer) DecodeEvent(doc gjson.Result) error { return a.update(doc, true) }
+func (a *answer) DecodeEvent(doc gjson.Result) error { return a.update(doc, partOfAnswer) }
+
+// Values of partial.
+const (
+	wholeAnswer  = false
+	partOfAnswer = true
+)
 
 // update decodes a whole answer, or a part of one.
 func (a *answer) update(doc gjson.Result, partial bool) error {

@@ -73,6 +73,9 @@ done
 export PATH="$HOME/handlers:$PATH"
 exec "$@" 3<&0 4>&1 </dev/null >/dev/null` // 3 and 4: --remote-debugging-pipe
 
+// inOurSandbox is the value of ownSandbox for a browser that runs in the sandbox of this program.
+const inOurSandbox = false
+
 // arguments returns the command that starts the browser with a home directory. Its stdin and
 // stdout are for the messages.
 func arguments(executable, home string, s Settings, ownSandbox bool) []string {
@@ -99,7 +102,7 @@ const maxProcesses = 2048
 func launchInSandbox(executable string, s Settings, launcher *sandbox.Launcher) (*process, error) {
 	stderr := &textutil.TailBuffer{Size: maxStderr}
 	job, err := launcher.StartProcess(sandbox.Job{
-		Argv: arguments(executable, sandbox.Scratch, s, false), Env: environment(sandbox.Scratch),
+		Argv: arguments(executable, sandbox.Scratch, s, inOurSandbox), Env: environment(sandbox.Scratch),
 		Readable: readable(executable), Stderr: stderr, Listen: true,
 		Limits: sandbox.JobLimits{Memory: s.MaxMemory, Processes: maxProcesses, Scratch: s.MaxMemory / 2, FileSize: s.MaxMemory / 2},
 	})

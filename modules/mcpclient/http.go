@@ -98,10 +98,10 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // time, send answers 405, as a server without that stream does.
 func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
-		setSent(r.Context(), true)
+		setSent(r.Context(), maySent)
 		response, err := w.base.RoundTrip(r)
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-			setSent(r.Context(), false)
+			setSent(r.Context(), notSent)
 		}
 		return response, err
 	}

@@ -32,6 +32,12 @@ func firstChallenge(ctx context.Context) bool {
 	return !ok || state.challenged.CompareAndSwap(false, true)
 }
 
+// Values of setSent.
+const (
+	maySent = true
+	notSent = false
+)
+
 // setSent records whether a byte of ctx's request may have been sent.
 func setSent(ctx context.Context, value bool) {
 	if state, ok := ctx.Value(sentKey{}).(*sentState); ok {

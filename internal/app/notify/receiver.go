@@ -112,7 +112,7 @@ func (r *receiver) follow() error {
 		return err
 	}
 	delays, saved := r.engine.config.Delays, after
-	for e, err := range r.engine.config.Journal.FollowMatching(r.ctx, r.wants, after, true) {
+	for e, err := range r.engine.config.Journal.FollowMatching(r.ctx, r.wants, after, journal.WaitForMore) {
 		if err != nil {
 			return err
 		}

@@ -186,7 +186,7 @@ func commitProbe(store *persist.Store) string {
 func readContents(store *persist.Store, n recordKeys) contents {
 	s := contents{Facts: map[string]map[string]string{}, Faults: map[string]map[string]bool{}}
 	ctx := context.Background()
-	s.events("event", store.FollowEvents(ctx, 0, false))
+	s.events("event", store.FollowEvents(ctx, 0, journal.StoredOnly))
 	for _, id := range append([]string{""}, n[string(org.KindAgent)]...) {
 		s.events("journal of "+id, store.Read(ctx, identity.AgentID(id), 0))
 		inbox, err := store.ReadInbox(ctx, identity.AgentID(id))

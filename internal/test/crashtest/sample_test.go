@@ -172,7 +172,7 @@ func (m *sampleBuilder) waitIdle(which func(org.Agent) bool, state string) {
 			left++
 		}
 	}
-	for e, err := range m.store.FollowEvents(ctx, 0, true) {
+	for e, err := range m.store.FollowEvents(ctx, 0, journal.WaitForMore) {
 		m.must(err)
 		if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.FinishWait && b.Answer.State == state {
 			if left--; left == 0 {

@@ -88,7 +88,7 @@ func (r *stored) read(ctx context.Context, store *persist.Store) error {
 	if err := store.CheckIntegrity(ctx); err != nil {
 		return fmt.Errorf("check the data file: %w", err)
 	}
-	for e, err := range store.FollowEvents(ctx, 0, false) {
+	for e, err := range store.FollowEvents(ctx, 0, journal.StoredOnly) {
 		if err != nil {
 			return err
 		}

@@ -325,7 +325,7 @@ func (c *chaosFixture) runTask(t *testing.T) string {
 // checkEvents checks the recorded events and the effects.
 func (c *chaosFixture) checkEvents(t *testing.T) {
 	charged := map[int]bool{}
-	for e, err := range c.store.FollowEvents(t.Context(), 0, false) {
+	for e, err := range c.store.FollowEvents(t.Context(), 0, journal.StoredOnly) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1134,8 +1134,8 @@ var mutations = []mutation{
 	{
 		"calls of a paused task start", "runtime/hold.go",
 		`	if a.rt.org.PauseReason(a.agent.ID) != "" {
-		return errHeld`, `	if false {
-		return errHeld`,
+		return errHeld`, `	if a.rt.org.PauseReason(a.agent.ID) != "" {
+		return nil`,
 		"./runtime TestPause_Plan",
 	},
 	{
@@ -1516,14 +1516,15 @@ var mutations = []mutation{
 		"./org TestDiff_NamesBounds",
 	},
 	{
-		"a pause ends the requests of the role", "runtime/approval_record.go",
-		`if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {`, `if d.Allowed() {`,
-		"./runtime TestApproval_ToolKept",
+		"a task ends before the agent of a lost request goes on", "runtime/approval_record.go",
+		`if rt.tracker.acquire(a.Task) {`, `if false {`,
+		"./runtime TestApproval_ToolLostKeepsTask",
 	},
 	{
 		"requests go on waiting when a role was deleted", "runtime/organization.go",
 		`"deleted", &diff, changes)
-		lost = rt.voidLost(b, callable)`, `"deleted", &diff, changes)`,
+		lost = rt.voidLost(b, callable)`, `"deleted", &diff, changes)
+		lost = rt.voidLost(b, callable[:0])`,
 		"./runtime TestApproval_ToolLost",
 	},
 	{
@@ -1796,6 +1797,16 @@ var mutations = []mutation{
 		"a question that is answered elsewhere stays with the client", "gateway/mcpserver/ask_relay.go",
 		`if r.cancel != nil && r.current == body.Call {`, `if false {`,
 		"./gateway/mcpserver TestAskOrganization_QuestionAnsweredElsewhere",
+	},
+	{
+		"log messages of a server reach another owner", "modules/mcpclient/logging.go",
+		`n.shared || `, ``,
+		"./modules/mcpclient TestRelayLog",
+	},
+	{
+		"log messages of a server reach one of several calls", "modules/mcpclient/logging.go",
+		` || len(n.open) != 1 {`, ` {`,
+		"./modules/mcpclient TestRelayLog",
 	},
 	{
 		"a connection is renewed while it is new", "modules/mcpclient/elicit.go",

@@ -148,7 +148,7 @@ func (c *compiler) parseLimit(field string, l *Literal, f *typeSpec) string {
 	if l == nil || l.Kind == KindNull {
 		return ""
 	}
-	r, err := f.literal(*l, false)
+	r, err := f.literal(*l, singleValue)
 	if err != nil {
 		c.problem(field, "", "%v", err)
 	}
@@ -168,7 +168,7 @@ func (c *compiler) checkLists(at string, spec *Spec, f *typeSpec) {
 // addEntry adds a value to a list. A string may be an expression, which expression
 // compiles; it reports whether the string is a value instead.
 func (c *compiler) addEntry(field string, l Literal, f *typeSpec, list *valueList, expression func(field, text string) (*expression, bool)) {
-	r, err := f.literal(l, true)
+	r, err := f.literal(l, listEntry)
 	if err != nil {
 		c.problem(field, "entries must have the parameter's type", "%v", err)
 		return

@@ -120,9 +120,9 @@ func (c *compiler) checkDefault(at string, spec *Spec, p *parameter) {
 	if spec.Default == nil || spec.Default.Kind == KindNull || !p.spec.known() {
 		return
 	}
-	raw, err := p.spec.literal(*spec.Default, false)
+	raw, err := p.spec.literal(*spec.Default, singleValue)
 	if err == nil {
-		p.defaultValue, err = p.spec.read(raw, false)
+		p.defaultValue, err = p.spec.read(raw, shownInErrors)
 	}
 	if err != nil {
 		c.problem(at+".default", "a default must be a value that a call may pass", "%v", err)

@@ -43,6 +43,12 @@ type Literal struct {
 	Kind Kind
 }
 
+// Values of entry.
+const (
+	singleValue = false
+	listEntry   = true
+)
+
 // literal returns l as the JSON of a value of f's type. An unquoted number or boolean
 // is accepted as a string. In an entry of a list of values a quoted number or boolean
 // is accepted too.
@@ -53,7 +59,7 @@ func (f *typeSpec) literal(l Literal, entry bool) (gjson.Result, error) {
 	}
 	r := gjson.Parse(text)
 	if _, err := f.convert(r); err != nil {
-		return gjson.Result{}, describeValue(r, false, err)
+		return gjson.Result{}, describeValue(r, shownInErrors, err)
 	}
 	return r, nil
 }

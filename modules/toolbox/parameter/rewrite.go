@@ -24,8 +24,13 @@ func (r *rewriter) reject(n parse.Node, format string, args ...any) {
 	}
 }
 
-// list rewrites a list of nodes. top is set where the dot is the map of all
-// parameters, not a value.
+// Values of top: what the dot is.
+const (
+	dotIsParameters = true // the map of all parameters
+	dotIsValue      = false
+)
+
+// list rewrites a list of nodes.
 func (r *rewriter) list(l *parse.ListNode, top bool) {
 	if l == nil {
 		return
@@ -42,9 +47,9 @@ func (r *rewriter) node(n parse.Node, top bool) {
 	case *parse.IfNode:
 		r.branch(&n.BranchNode, top, top)
 	case *parse.WithNode:
-		r.branch(&n.BranchNode, top, false)
+		r.branch(&n.BranchNode, top, dotIsValue)
 	case *parse.RangeNode:
-		r.branch(&n.BranchNode, top, false)
+		r.branch(&n.BranchNode, top, dotIsValue)
 		n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(step(n.Pipe.Decl)))
 	case *parse.TemplateNode:
 		r.reject(n, "nested templates are not supported")

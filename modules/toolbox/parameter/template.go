@@ -106,7 +106,7 @@ func (t *Template) read() (err error) {
 
 func (t *Template) rewrite() error {
 	r := rewriter{names: t.names, where: t.format}
-	r.list(t.parsed.Root, true)
+	r.list(t.parsed.Root, dotIsParameters)
 	return r.err
 }
 

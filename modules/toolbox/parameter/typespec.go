@@ -37,6 +37,9 @@ func (f *typeSpec) unrestricted() bool {
 	return f.kind == TypeMap
 }
 
+// shownInErrors is the value of hidden for what no person keeps secret.
+const shownInErrors = false
+
 // read checks r and returns its value as a statement gets it. The error quotes the
 // value unless hidden is set.
 func (f *typeSpec) read(r gjson.Result, hidden bool) (any, error) {
