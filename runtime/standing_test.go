@@ -534,3 +534,21 @@ func TestStanding_RevokedSinceDecision(t *testing.T) {
 		t.Errorf("%d transfers", n)
 	}
 }
+
+// Calls that are decided and run together do not use a pattern more often than it allows.
+func TestStanding_ReadOnlyCallsOfOneAnswer(t *testing.T) {
+	b := &bank{dir: fastTempDir(t), paid: new(atomic.Int64), rule: approval.Rule{Tools: []string{"balance"}, From: financeRule.From}}
+	b.model = answerFunc(func(r model.Request) model.Answer {
+		switch answerCount(r) {
+		case 0:
+			return callTools("balance", obj{"amount": 1})
+		case 1:
+			return callTools("balance", obj{"amount": 2}, "balance", obj{"amount": 3}, "balance", obj{"amount": 4})
+		}
+		return model.Answer{Finish: model.FinishEnd, Text: "seen"}
+	})
+	b.open(t)
+	b.begin(t)
+	b.wantDecided(t, b.approvers["finance ann"], withPattern(b.wantWaiting(t, 1), 9, 2), "approved")
+	b.wantWaiting(t, 4)
+}
