@@ -81,7 +81,11 @@ func (a *api) decideAll(r *http.Request, list []wire.NamedDecision) ([]runtime.A
 		if d.Action != "approve" && d.Action != "deny" {
 			return nil, errcode.New(errcode.InvalidArguments, "field \"action\" is %.80q; want approve or deny", d.Action).With("field", "action")
 		}
-		decisions[i] = runtime.ApprovalDecision{ID: d.ID, Approve: d.Action == "approve", Args: d.Args, Reason: d.Reason, Override: d.Override, Digest: d.Digest}
+		pattern, err := patternOf(d.Pattern)
+		if err != nil {
+			return nil, err
+		}
+		decisions[i] = runtime.ApprovalDecision{ID: d.ID, Approve: d.Action == "approve", Args: d.Args, Reason: d.Reason, Override: d.Override, Digest: d.Digest, Pattern: pattern}
 	}
 	return a.rt.DecideApprovals(r.Context(), auth.SenderOf(r), a.authOf(r), decisions)
 }
@@ -112,7 +116,7 @@ func requesterOf(r *http.Request) runtime.Requester {
 }
 
 func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
-	out := wire.ApprovalOutcome{ID: o.ID, Outcome: o.Outcome}
+	out := wire.ApprovalOutcome{ID: o.ID, Outcome: o.Outcome, Standing: o.Standing}
 	if o.Err != nil {
 		out.Code, out.Message = string(errcode.CodeOf(o.Err)), errcode.Message(o.Err)
 	}
@@ -122,10 +126,21 @@ func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
 func approvalOf(p runtime.Approval) wire.Approval {
 	out := wire.Approval{
 		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
-		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
+		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Short: p.Short, Asked: p.Asked, Until: p.Until,
 	}
-	for _, v := range p.Votes {
-		out.Votes = append(out.Votes, wire.ApprovalVote{By: v.By, As: v.As, Auth: v.Auth, At: v.At})
-	}
+	out.Votes = append(out.Votes, votesOf(p.Votes)...)
 	return out
+}
+
+func votesOf(votes []runtime.ApprovalVote) []wire.ApprovalVote {
+	list := []wire.ApprovalVote{}
+	for _, v := range votes {
+		vote := wire.ApprovalVote{By: v.By, As: v.As, Auth: v.Auth, At: v.At}
+		if v.Pattern != nil {
+			shown := shownPattern(*v.Pattern)
+			vote.Pattern = &shown
+		}
+		list = append(list, vote)
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups/approval"
@@ -55,6 +57,9 @@ type ApprovalVote struct {
 	Auth string    `json:"auth,omitempty"` // how the person was authenticated
 	At   time.Time `json:"at"`
 
+	// Pattern approves further calls, besides the one that the request is about. Nil approves none.
+	Pattern *approval.Pattern `json:"pattern,omitempty"`
+
 	// Credential is that of ApproverAuth; the vote counts only while it is active.
 	Credential string `json:"credential,omitempty"`
 }
@@ -79,6 +84,7 @@ type Approval struct {
 	Votes     []ApprovalVote   `json:"votes,omitempty"`
 	Denial    string           `json:"denial,omitempty"`    // why it was denied
 	Digest    string           `json:"digest"`              // of the arguments that the votes are about
+	Short     string           `json:"short,omitempty"`     // the beginning of these arguments, on one line; "" in records of old versions
 	Edited    bool             `json:"edited,omitempty"`    // they were set by an approver
 	Escalated int              `json:"escalated,omitempty"` // how many escalations of the rules are on record
 	Asks      string           `json:"asks"`                // digest of the arguments of the call
@@ -201,6 +207,9 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 	case !ok && need.Edited: // since useEdited has looked at it
 		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
+		if id, covered := rt.findStanding(p, call, need); covered {
+			return gate.ApprovalVerdict{ID: id, Granted: true}
+		}
 		return rt.newVerdict(p, call)
 	case found.Status == ApprovalDenied:
 		return gate.ApprovalVerdict{ID: found.ID, Denied: deniedError(found, "denied")}
@@ -254,7 +263,7 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	a := Approval{
 		ID: c.Approval(), Status: ApprovalWaiting, Starter: rt.starterOf(p), Call: c.Request.ID, Tool: c.Request.Name,
 		Reason: shortReason(reason), Rules: need.Rules, Epoch: c.Decision.Epoch(), Asked: now, Until: now.Add(need.Rules.Deadline()),
-		Digest: need.Args, Asks: need.Args, Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindApproval(p, c.Request.Call, need),
+		Digest: need.Args, Asks: need.Args, Short: shortArgs(c.Request.Args), Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindApproval(p, c.Request.Call, need),
 		Role: rt.roleName(org.Agent{Role: rt.roleOf(p)}), RoleID: rt.roleOf(p),
 	}
 	if p.Kind == identity.Agent {
@@ -264,6 +273,19 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 		a.Caller = p.String()
 	}
 	return a
+}
+
+// maxShortArgs bounds Approval.Short, in bytes.
+const maxShortArgs = 160
+
+// shortArgs returns the beginning of arguments for a list: on one line, with invisible characters
+// escaped.
+func shortArgs(args json.RawMessage) string {
+	var line bytes.Buffer
+	if json.Compact(&line, args) != nil {
+		return ""
+	}
+	return textutil.Truncate(string(textutil.EscapeUnprintable(line.Bytes()[:min(line.Len(), 4*maxShortArgs)])), maxShortArgs)
 }
 
 // voteNow returns a vote as it counts now. It reports false for that of a person whose role or
@@ -294,13 +316,17 @@ func (rt *Runtime) isApproved(a *Approval) bool {
 	if a.Override {
 		return len(rt.countedVotes(a.Votes[max(0, len(a.Votes)-1):])) == 1
 	}
-	var people []approval.Vote
-	for _, v := range a.Votes {
+	return a.Rules.Satisfied(rt.votesNow(a.Votes), rt.now().Sub(a.Asked))
+}
+
+// votesNow returns votes as they count now.
+func (rt *Runtime) votesNow(votes []ApprovalVote) (people []approval.Vote) {
+	for _, v := range votes {
 		if vote, ok := rt.voteNow(v); ok {
 			people = append(people, vote)
 		}
 	}
-	return a.Rules.Satisfied(people, rt.now().Sub(a.Asked))
+	return people
 }
 
 // CheckCredentials sets what reports whether a credential of ApproverAuth is active. Without it no

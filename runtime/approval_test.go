@@ -71,7 +71,8 @@ func (b *bank) open(t *testing.T) {
 func (b *bank) openWith(t *testing.T, wrap func(journal.Store) journal.Store) {
 	t.Helper()
 	transfer, err := tool.New("transfer", "Transfer money.", func(_ context.Context, in struct {
-		Amount int `json:"amount"`
+		Amount int    `json:"amount"`
+		Payee  string `json:"payee,omitempty"`
 	}) (any, error) {
 		b.paid.Add(1)
 		return in.Amount, nil
@@ -165,7 +166,7 @@ func TestApproval_TwoRoles(t *testing.T) {
 	task := b.begin(t)
 	b.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "balance" })
 	a := b.waiting(t, 1)[0]
-	if a.Tool != "transfer" || a.Reason != "The invoice of May is due." || a.Task != task || b.paid.Load() != 0 {
+	if a.Tool != "transfer" || a.Reason != "The invoice of May is due." || a.Task != task || a.Short != `{"amount":5}` || b.paid.Load() != 0 {
 		t.Errorf("%+v, %d transfers", a, b.paid.Load())
 	}
 	b.wantDecided(t, b.approvers["oncall eve"], approve(a.ID), "approval_not_found")
