@@ -15,7 +15,7 @@ import (
 // listApprovals returns the calls that wait and that the sender may approve.
 func (a *api) listApprovals(r *http.Request) (any, error) {
 	list := a.rt.ListApprovals(auth.SenderOf(r))
-	return paginate(r, list, func(p runtime.Approval) string { return creationKey(p.Asked, p.ID) }, approvalOf)
+	return paginate(r, list, func(p runtime.Approval) string { return creationKey(p.Asked, p.ID) }, func(p runtime.Approval) wire.Approval { return a.listedApproval(r, p) })
 }
 
 // showApproval returns one call that waits, with its arguments.
@@ -25,7 +25,7 @@ func (a *api) showApproval(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := approvalOf(found)
-	out.Args, out.Edited, out.Text = args.Asked, args.Edited, argsText(args)
+	out.Args, out.Edited, out.Text, out.Short = args.Asked, args.Edited, argsText(args), args.Short()
 	return out, nil
 }
 
@@ -123,10 +123,20 @@ func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
 	return out
 }
 
+// listedApproval returns a request as a list shows it, with the beginning of its arguments. They are read
+// for what is shown, and are missing for a request that has ended meanwhile.
+func (a *api) listedApproval(r *http.Request, p runtime.Approval) wire.Approval {
+	out := approvalOf(p)
+	if _, args, err := a.rt.FindApprovalRequest(r.Context(), auth.SenderOf(r), p.ID); err == nil {
+		out.Short = args.Short()
+	}
+	return out
+}
+
 func approvalOf(p runtime.Approval) wire.Approval {
 	out := wire.Approval{
 		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
-		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Short: p.Short, Asked: p.Asked, Until: p.Until,
+		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
 	}
 	out.Votes = append(out.Votes, votesOf(p.Votes)...)
 	return out

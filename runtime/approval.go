@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,7 +12,6 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups/approval"
@@ -84,7 +82,6 @@ type Approval struct {
 	Votes     []ApprovalVote   `json:"votes,omitempty"`
 	Denial    string           `json:"denial,omitempty"`    // why it was denied
 	Digest    string           `json:"digest"`              // of the arguments that the votes are about
-	Short     string           `json:"short,omitempty"`     // the beginning of these arguments, on one line; "" in records of old versions
 	Edited    bool             `json:"edited,omitempty"`    // they were set by an approver
 	Escalated int              `json:"escalated,omitempty"` // how many escalations of the rules are on record
 	Asks      string           `json:"asks"`                // digest of the arguments of the call
@@ -263,7 +260,7 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	a := Approval{
 		ID: c.Approval(), Status: ApprovalWaiting, Starter: rt.starterOf(p), Call: c.Request.ID, Tool: c.Request.Name,
 		Reason: shortReason(reason), Rules: need.Rules, Epoch: c.Decision.Epoch(), Asked: now, Until: now.Add(need.Rules.Deadline()),
-		Digest: need.Args, Asks: need.Args, Short: shortArgs(c.Request.Args), Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindApproval(p, c.Request.Call, need),
+		Digest: need.Args, Asks: need.Args, Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindApproval(p, c.Request.Call, need),
 		Role: rt.roleName(org.Agent{Role: rt.roleOf(p)}), RoleID: rt.roleOf(p),
 	}
 	if p.Kind == identity.Agent {
@@ -273,19 +270,6 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 		a.Caller = p.String()
 	}
 	return a
-}
-
-// maxShortArgs bounds Approval.Short, in bytes.
-const maxShortArgs = 160
-
-// shortArgs returns the beginning of arguments for a list: on one line, with invisible characters
-// escaped.
-func shortArgs(args json.RawMessage) string {
-	var line bytes.Buffer
-	if json.Compact(&line, args) != nil {
-		return ""
-	}
-	return textutil.Truncate(string(textutil.EscapeUnprintable(line.Bytes()[:min(line.Len(), 4*maxShortArgs)])), maxShortArgs)
 }
 
 // voteNow returns a vote as it counts now. It reports false for that of a person whose role or

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups/approval"
@@ -238,7 +240,7 @@ func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Appro
 
 // editApproval replaces the arguments of a request. Votes about other arguments do not count.
 func (rt *Runtime) editApproval(a *Approval, args json.RawMessage) {
-	a.Digest, a.Short, a.Edited, a.Votes = approval.DigestJSON(args), shortArgs(args), true, nil
+	a.Digest, a.Edited, a.Votes = approval.DigestJSON(args), true, nil
 	if by := a.principal(); rt.isDirect(by) {
 		a.EditAs = rt.approvalKey(by, tool.Call{ID: a.Call, Name: a.Tool}, a.Digest)
 	}
@@ -319,6 +321,19 @@ func (a ApprovalArgs) Current() json.RawMessage {
 		return a.Edited
 	}
 	return a.Asked
+}
+
+// maxShortArgs bounds the text of ApprovalArgs.Short, in bytes.
+const maxShortArgs = 160
+
+// Short returns the beginning of the arguments that the votes are about, for a list: on one line, with
+// invisible characters escaped.
+func (a ApprovalArgs) Short() string {
+	var line bytes.Buffer
+	if json.Compact(&line, a.Current()) != nil {
+		return ""
+	}
+	return textutil.Truncate(string(textutil.EscapeUnprintable(line.Bytes()[:min(line.Len(), 4*maxShortArgs)])), maxShortArgs)
 }
 
 // FindApprovalRequest returns a request that has not ended and that by may see, with its

@@ -166,7 +166,7 @@ func TestApproval_TwoRoles(t *testing.T) {
 	task := b.begin(t)
 	b.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "balance" })
 	a := b.waiting(t, 1)[0]
-	if a.Tool != "transfer" || a.Reason != "The invoice of May is due." || a.Task != task || a.Short != `{"amount":5}` || b.paid.Load() != 0 {
+	if a.Tool != "transfer" || a.Reason != "The invoice of May is due." || a.Task != task || b.paid.Load() != 0 {
 		t.Errorf("%+v, %d transfers", a, b.paid.Load())
 	}
 	b.wantDecided(t, b.approvers["oncall eve"], approve(a.ID), "approval_not_found")

@@ -146,7 +146,7 @@ func (rt *Runtime) requestOperation(b *journal.Batch, from Requester, op *operat
 	a := Approval{
 		ID: identity.NewID(), Status: ApprovalWaiting, Operation: op.kind, Subject: op.subject, Tool: string(op.kind), Starter: string(from.By.User),
 		Rules: rules, Epoch: rt.org.CurrentEpoch(), Asked: now, Until: now.Add(rules.Deadline()),
-		Digest: approval.DigestJSON(text), Short: shortArgs(text), Key: op.key(from.By.User), Bound: bound,
+		Digest: approval.DigestJSON(text), Key: op.key(from.By.User), Bound: bound,
 	}
 	a.Asks = a.Digest
 	e := journal.ApprovalRequested{Operation: string(a.Operation), Operator: a.Starter, Auth: from.Auth}

@@ -397,8 +397,8 @@ func TestOversight_Override(t *testing.T) {
 		}
 		id = a.ID
 		_, args, err := b.FindApprovalRequest(t.Context(), b.approvers["security ann"], id)
-		if err != nil || gjson.GetBytes(args.Asked, "args.amount").Int() != 7 || !strings.Contains(a.Short, `"amount":7`) {
-			t.Errorf("the arguments are not shown: %s, %q, %v", args.Asked, a.Short, err)
+		if err != nil || gjson.GetBytes(args.Asked, "args.amount").Int() != 7 || !strings.Contains(args.Short(), `"amount":7`) {
+			t.Errorf("the arguments are not shown: %s, %q, %v", args.Asked, args.Short(), err)
 		}
 	}
 	b.wantDecided(t, alice, runtime.ApprovalDecision{ID: id, Approve: true, Override: true, Reason: "r"}, "insufficient_permissions")
