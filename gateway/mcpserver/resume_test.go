@@ -202,7 +202,7 @@ func TestResume_LostCallCounts(t *testing.T) {
 		s.until(t, "first")
 		s.cut()
 	}
-	got := f.post(t, "ann@walker", "/mcp", callSteps, f.header())
+	got := f.post(t, "ann@walker", "/mcp", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, f.header())
 	if got.status != http.StatusTooManyRequests {
 		t.Errorf("one more call was answered %d %s", got.status, got.body)
 	}

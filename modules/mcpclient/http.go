@@ -95,7 +95,8 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send sends a request. The stream for GET is optional: if its headers do not arrive in
-// time, send answers 405, as a server without that stream does.
+// time, send answers 405, as a server without that stream does. The stream of a call that is resumed
+// is not: a server may send its headers with the next event, and the call limits the time.
 func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		setSent(r.Context(), maySent)
@@ -104,6 +105,9 @@ func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*
 			setSent(r.Context(), notSent)
 		}
 		return response, err
+	}
+	if r.Header.Get("Last-Event-Id") != "" {
+		return w.base.RoundTrip(r)
 	}
 	timer := time.AfterFunc(streamTimeout, func() { cancel(errNoStream) })
 	response, err := w.base.RoundTrip(r)
