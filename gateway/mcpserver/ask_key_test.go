@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -199,4 +200,30 @@ func TestAsk_SchemaDescribesArguments(t *testing.T) {
 		return
 	}
 	t.Error("the tool is not listed")
+}
+
+// On stdio, too, the task of a key ends when its client cancels the call.
+func TestAsk_KeyOnStdio(t *testing.T) {
+	m, generating, _ := blockingModel()
+	f := fixtureConfig{model: m}.open(t)
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		p := f.serveStdio(t, identity.ByCaller("ann", f.roles["boss"]), "boss")
+		session := p.client(t, version, nil)
+		begin := func(key string) (task identity.TaskID, cancel func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				_, _ = session.CallTool(ctx, &sdk.CallToolParams{Name: mcpserver.AskName, Arguments: obj{"task": key, "idempotencyKey": key}})
+			}()
+			waitFor(t, "the model is called", generating)
+			list := f.rt.Org().ListTasks()
+			return list[len(list)-1].ID, cancel
+		}
+		cancelled, cancel := begin("cancelled " + version)
+		cancel()
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		if task, err := f.rt.WaitTask(ctx, cancelled); err != nil || task.Status != org.Cancelled {
+			t.Fatalf("%s: the task that its client cancelled is %s, %v", version, task.Status, err)
+		}
+	}
 }

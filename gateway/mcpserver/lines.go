@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,6 +40,7 @@ type lineTransport struct {
 	lists    map[jsonrpc.ID]func() // end the turns to encode lists
 	answered chan struct{}
 
+	ended  atomic.Bool // the input has ended
 	once   sync.Once
 	closed chan struct{}
 	close  func()
@@ -122,6 +124,16 @@ func (l *lineTransport) extend(next *line, part []byte) {
 	next.text = append(next.text, part...)
 }
 
+// isOpen reports whether the client is still connected.
+func (l *lineTransport) isOpen() bool {
+	select {
+	case <-l.closed:
+		return false
+	default:
+		return !l.ended.Load()
+	}
+}
+
 // Connect implements sdk.Transport.
 func (l *lineTransport) Connect(context.Context) (sdk.Connection, error) { return l, nil }
 
@@ -135,6 +147,7 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 		select {
 		case got, open := <-l.in:
 			if !open {
+				l.ended.Store(true)
 				l.waitIdle(ctx)
 				return nil, io.EOF
 			}

@@ -23,6 +23,7 @@ type clientScope struct {
 
 	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is
 	disconnect func()      // closes the connection of a line transport
+	connected  func() bool // whether the client of a line transport is still there
 }
 
 // scopeKey is the context key for the clientScope of a request.

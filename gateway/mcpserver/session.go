@@ -174,8 +174,9 @@ const maxLeftTasks = 16
 // the connection first and cancel the request then.
 func (s *Server) leaveTask(ctx context.Context, task identity.TaskID) bool {
 	call, ok := ctx.Value(callKey{}).(*sessionCall)
-	if !ok {
-		return true
+	if !ok { // on stdio, only the client ends a call while it is connected
+		sc := scopeFrom(ctx)
+		return sc == nil || sc.connected == nil || !sc.connected()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
