@@ -23,8 +23,8 @@ import (
 // stepScript is a script whose steps do little.
 const stepScript = `role("*", function* () { for (let i = 0;; i++) yield call("echo", {i}) })`
 
-// runAgentScripts shows how long a step of an agent script takes in the sandbox and in this
-// process, with agents that take turns and with all at once, and what memory the workers use.
+// runAgentScripts shows how long a step of an agent script takes, in the sandbox and in this process.
+// Agents take turns, or step all at once. It also shows the memory of the workers.
 func runAgentScripts(w *tabwriter.Writer) {
 	fmt.Fprintln(w, "agent scripts\tagents\ta step, taking turns: median\t99 of 100\tall at once, per step\tworkers\tmemory of all workers, at most")
 	for _, agents := range []int{64, 1000} {

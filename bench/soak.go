@@ -23,6 +23,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
@@ -202,13 +203,13 @@ func (s *soakRun) outcomeText() string { return strings.TrimPrefix(fmt.Sprint(s.
 // changeRole changes the prompt of the agents' role. Every eighth time it also creates
 // and deletes a role, and every 64th time it collects garbage.
 func (s *soakRun) changeRole(i int) {
-	must2(s.UpdateRole(operator, s.role.ID, s.spec("guide", fmt.Sprint(rolePrompt, " Today is day ", i, ".")), false))
+	must2(s.UpdateRole(operator, s.role.ID, s.spec("guide", fmt.Sprint(rolePrompt, " Today is day ", i, ".")), org.Apply))
 	if i%8 == 0 {
 		guest := must(s.CreateRole(context.Background(), tool.Call{By: operator}, s.spec(fmt.Sprint("guest ", i), rolePrompt)))
-		must(s.DeleteRole(operator, guest.ID, false))
+		must(s.DeleteRole(operator, guest.ID, org.Apply))
 	}
 	if i%64 == 63 {
-		must(s.ArtifactStore().CollectGarbage(context.Background(), false))
+		must(s.ArtifactStore().CollectGarbage(context.Background(), org.Apply))
 	}
 }
 
@@ -218,7 +219,7 @@ func must2[V, W any](_ V, _ W, err error) { must(0, err) }
 func (s *soakRun) followAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		some, stop := context.WithTimeout(ctx, soakFollowTime)
-		for _, err := range s.store.FollowEvents(some, s.store.LastSeq(), true) {
+		for _, err := range s.store.FollowEvents(some, s.store.LastSeq(), journal.WaitForMore) {
 			must(0, err)
 		}
 		stop()

@@ -17,7 +17,7 @@ func withQuota(ctx context.Context, ws *workspace.Dir, l *sandbox.JobLimits) (_ 
 		return ctx, func() {}
 	}
 	_, err := ws.CheckQuota(ctx)
-	mayWrite := err == nil && ws.CheckDisk(true) == nil
+	mayWrite := err == nil && ws.CheckDisk(workspace.MayWrite) == nil
 	if !mayWrite {
 		l.FileSize = 1 // 0 would mean the default
 	}

@@ -173,6 +173,14 @@ func roleFields(r client.Role) fields {
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
+	for _, l := range []struct {
+		name  string
+		value int
+	}{{"depth", r.Limits.Depth}, {"hires", r.Limits.Hires}, {"seconds", r.Limits.Seconds}} {
+		if l.value > 0 {
+			f = append(f, [2]string{l.name, strconv.Itoa(l.value)})
+		}
+	}
 	if b := r.Limits.Budget; b != (org.ModelAllowance{}) {
 		f = append(f, [2]string{"budget", allowanceText(b)})
 	}
@@ -231,7 +239,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
 	flags.StringVar(&o.result, "result", "", "require results of its agents that fit the JSON schema in this `file`")
 	flags.StringVar(&o.bounds, "bind", "", "bound the arguments of tools by the JSON in this `file`; none for no bounds")
-	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
+	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20 or depth=1; 0 is the organization's")
 	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups, a module and a model that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
@@ -283,10 +291,11 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 		return q, err
 	}
 	for name, value := range o.limits {
-		if name != "rounds" {
-			return q, usageError{fmt.Errorf("--limits has no limit %q; it has rounds", name)}
+		limit, ok := map[string]*int{"rounds": &q.Limits.Rounds, "depth": &q.Limits.Depth, "hires": &q.Limits.Hires, "seconds": &q.Limits.Seconds}[name]
+		if !ok {
+			return q, usageError{fmt.Errorf("--limits has no limit %q; it has rounds, depth, hires and seconds", name)}
 		}
-		q.Limits.Rounds = value
+		*limit = value
 	}
 	if o.flags.Changed("tool-gated") {
 		q.ToolGated = &o.toolGated.Gating
@@ -341,7 +350,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 	}{
 		{o.flags.Changed("description") && q.Description == "", org.DescriptionField},
 		{o.flags.Changed("prompt") && q.Prompt == "", org.PromptField}, {o.flags.Changed("model") && q.Model == "", org.ModelField},
-		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits.Rounds == 0, org.LimitsField},
+		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits == (org.AgentLimits{}), org.LimitsField},
 		{o.flags.Changed("tasks-as") && q.Tasks == nil, org.TasksField},
 		{o.flags.Changed("result") && q.Result == nil, org.ResultField},
 		{o.flags.Changed("agent-groups") && q.Agent == nil, org.AgentField}, {isNone(o.states), org.StatesField},

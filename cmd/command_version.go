@@ -18,7 +18,7 @@ func newVersionCommand(c *common) *cobra.Command {
 	}
 }
 
-// buildVersion says from what the program was built.
+// buildVersion describes the build of this program.
 type buildVersion struct {
 	Version string `json:"version"`          // of the main module; "devel" if it has none
 	Commit  string `json:"commit,omitempty"` // empty in a build from a downloaded module, whose version says it
@@ -41,7 +41,7 @@ func version() string {
 	return readVersion(info).Version
 }
 
-// readVersion reads what the go command has recorded. info may be nil.
+// readVersion returns the version that the go command has recorded. info may be nil.
 func readVersion(info *debug.BuildInfo) buildVersion {
 	v := buildVersion{Version: "devel", Go: goruntime.Version()}
 	if info == nil {

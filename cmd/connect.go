@@ -36,9 +36,9 @@ const maxAttempts = 20
 // process that serves the data directory, or of an application that connect opens on the
 // data directory itself.
 //
-// With readOnly it writes nothing to the data directory. If there is none, if -f names a
-// configuration, if an older version wrote the data file, or if items are applied, it works on a temporary copy,
-// to which the configuration is applied. It returns errNoOrganization if there is
+// With readOnly it writes nothing to the data directory. It works on a temporary copy if there is
+// none, -f names a configuration, an older version wrote the data file, or items are applied.
+// The configuration is applied to the copy. It returns errNoOrganization if there is
 // neither.
 //
 // The caller must call done when its command has ended, with the error of the command. done

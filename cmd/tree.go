@@ -15,8 +15,8 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// treeView keeps the tree of agents at the bottom of a terminal, with the ends of the answers
-// that their models are generating, and the time, tokens and cost so far. Above it, it prints
+// treeView keeps the tree of agents at the bottom of a terminal. It shows the ends of the answers that
+// their models are generating, and the time, tokens and cost so far. Above the tree it prints
 // new agents, denied calls, messages between agents, and notes about their models.
 type treeView struct {
 	lines *lineView

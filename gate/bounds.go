@@ -50,8 +50,8 @@ func (g *Gate) withBounds(ctx context.Context, a *Admission) context.Context {
 	return bounds.WithCall(ctx, bounds.BoundCall{Checks: checks, Inputs: g.inputsOf(ctx, a.Subject.Principal)})
 }
 
-// CheckArguments returns the error that denies a call of the named tool with these arguments
-// because of a bound, nil if all bounds allow them or the tool is not visible. args must be
+// CheckArguments returns the error of the bound that denies a call of the named tool with these
+// arguments. It returns nil if all bounds allow them, or if the tool is not visible. args must be
 // strict JSON. The error has the code ArgumentNotGranted. A PreviewSubject has no task, so a
 // bound by its input denies. CheckArguments decides nothing: Call checks the bounds of each call.
 func (g *Gate) CheckArguments(ctx context.Context, s *Subject, name string, args json.RawMessage) error {

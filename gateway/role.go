@@ -151,7 +151,12 @@ func (a *api) createRole(r *http.Request) (any, error) {
 	}
 	if dry {
 		role, err := a.org().PlanRole(auth.SenderOf(r), spec)
-		return a.writtenRole(role, q), err
+		if err != nil {
+			return nil, err
+		}
+		out := a.writtenRole(role, q)
+		out.Reach = a.org().CompareReach(role)
+		return out, nil
 	}
 	role, err := a.rt.CreateRole(r.Context(), operatorCall(r), spec)
 	return statusAnswer{http.StatusCreated, a.writtenRole(role, q), wire.RevisionTag(role.Revision)}, err

@@ -283,6 +283,12 @@ func TestUpdateRole_ReachOfDryRun(t *testing.T) {
 			t.Errorf("reach %+v", change.Reach)
 		}
 	}
+	for _, dry := range []bool{true, false} {
+		role, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: "typist", Use: &grant}, dry)
+		if reached := len(role.Reach) == 1 && role.Reach[0].ID == lead.ID && slices.Equal(role.Reach[0].Roles.Gains, []string{"typist"}); err != nil || reached != dry {
+			t.Errorf("a new role, dry run %t: %+v, %v", dry, role.Reach, err)
+		}
+	}
 	change, err := f.LocalClient().DeleteRole(t.Context(), "clerk", true)
 	if err != nil || len(change.Reach) != 1 || !slices.Contains(change.Reach[0].Roles.Loses, "clerk") {
 		t.Errorf("a deletion: %+v, %v", change.Reach, err)

@@ -3,10 +3,12 @@ package gateway
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/ui"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 )
@@ -39,14 +41,14 @@ func (a *api) sessionRoutes() []route {
 				{name: "issuer", about: "name of the issuer; it may be left out if there is only one"},
 				{name: "to", about: "path of this gateway to which the browser comes at the end; default: /"},
 			},
-			scopes: everybody, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: a.beginSignIn,
+			scopes: everybody, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.beginSignIn),
 		}, {
 			method: "GET", path: auth.CallbackPath, id: "finishSignIn", summary: "Begin the session of a browser that comes back from an issuer",
 			params: []parameter{
 				{name: "state", about: "what was sent to the issuer"}, {name: "code", about: "the authorization code"},
 				{name: "iss", about: "the issuer (RFC 9207)"}, {name: "error", about: "why the issuer has not signed the user in"},
 			},
-			anyQuery: true, scopes: everybody, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: a.finishSignIn,
+			anyQuery: true, scopes: everybody, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.finishSignIn),
 		},
 	}
 }
@@ -108,6 +110,19 @@ func (a *api) listSignInIssuers(r *http.Request) (any, error) {
 		return nil, routeNotFound(nil, r)
 	}
 	return wire.SignInIssuers{Issuers: append([]string{}, a.sessions.SignInIssuers()...)}, nil
+}
+
+// explainToBrowser sends a browser whose sign-in fails to the page, with the code of the error. The
+// page explains the code in its own words: a link has no text that it would show. Programs get
+// the error.
+func explainToBrowser(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		err := serve(w, r)
+		if err == nil || !ui.PrefersPage(r) {
+			return err
+		}
+		return redirectTo(w, "../#/sign-in-failed?code="+url.QueryEscape(string(errcode.CodeOf(err)))) // relative: the page may be below a prefix
+	}
 }
 
 // beginSignIn answers GET /ui/login.

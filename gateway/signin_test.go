@@ -289,6 +289,23 @@ func TestSignIn_NeedsRole(t *testing.T) {
 	b.want(404, "/ui/login?issuer=other", "")
 }
 
+// A browser whose sign-in fails comes to the page with the code of the error and nothing of the
+// request. A program gets the error.
+func TestSignIn_FailureIsExplainedToBrowsers(t *testing.T) {
+	f, _ := newSignInFixture(t)
+	b := f.browser()
+	for path, want := range map[string]string{
+		"/ui/callback?error=%3Cb%3E&state=x&code=evil": "../#/sign-in-failed?code=unauthenticated",
+		"/ui/login?issuer=other":                       "../#/sign-in-failed?code=route_not_found",
+	} {
+		page, _ := b.send(path, "", "Accept", "text/html")
+		program, _ := b.send(path, "")
+		if page.StatusCode != http.StatusSeeOther || page.Header.Get("Location") != want || program.StatusCode < 400 {
+			t.Errorf("%s: browser %d to %q, program %d", path, page.StatusCode, page.Header.Get("Location"), program.StatusCode)
+		}
+	}
+}
+
 // The browser is sent to local paths only.
 func TestSignIn_NoOpenRedirect(t *testing.T) {
 	f, _ := newSignInFixture(t)

@@ -141,9 +141,9 @@ var separatorEscaper = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02
 // DeriveID returns the id of a list of parts. The same parts always have the same id, and
 // different lists have different ids, except for collisions of hashes of 122 bits.
 //
-// If the first part is an id that sorts by age (UUID version 7 or 8), the result is a
-// UUID version 8 with the same time and a hash of 74 bits. It sorts next to that id, so
-// that what is created together is stored together. Otherwise the result is a UUID
+// The first part may be an id that sorts by age (UUID version 7 or 8). Then the result is a UUID
+// version 8 with the same time and a hash of 74 bits. It sorts next to that id, so that what is
+// created together is stored together. Otherwise the result is a UUID
 // version 5. DeriveID is safe for concurrent use.
 func DeriveID(parts ...string) string {
 	id := uuidV5(parts)

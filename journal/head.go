@@ -72,8 +72,8 @@ func (h EventHead) Caller() string {
 	return h.text("caller")
 }
 
-// IsDenied reports whether the event is the denial of a call or of a request for a task, or the
-// error of a call that asked for more permissions than its caller has.
+// IsDenied reports whether the event is the denial of a call or of a request for a task. The error of
+// a call that asked for more permissions than its caller has counts too.
 func (h EventHead) IsDenied() bool {
 	switch h.Type() {
 	case ToolCall{}.EventType(), TaskDenied{}.EventType():

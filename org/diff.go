@@ -2,6 +2,7 @@ package org
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
@@ -255,6 +256,21 @@ func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 		}
 	}
 	return list
+}
+
+// RolesConcerned returns the roles whose agents or callers a change of a role may concern: those
+// that it bounds, the role itself among them.
+func (o *Org) RolesConcerned(id identity.RoleID) []identity.RoleID {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	found := map[identity.RoleID]bool{id: true}
+	for s := range o.scopes.byRole[id] {
+		found[s.role] = true
+	}
+	for _, r := range o.rolesBelow(id) {
+		found[r.ID] = true
+	}
+	return slices.Collect(maps.Keys(found))
 }
 
 // isBelow reports whether r is the role with this id or was created by it or by a role

@@ -34,6 +34,7 @@ func (o *Org) checkAgentLimits(p *agentNode) error {
 		depth++
 	}
 	return cmp.Or(
+		o.checkDepth(p),
 		exceeded("spawn an agent: %d agents are above you; the agents of a task may be %d deep; let an agent above you spawn it", depth-1, o.limits.Depth),
 		exceeded("spawn an agent: the task has %d agents, and at most %d may be active; terminate some or wait until they have ended", o.taskAgents[p.task], o.limits.Agents),
 		o.checkAgentShare("spawn an agent", o.tasks[p.task], 1),

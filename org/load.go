@@ -108,9 +108,9 @@ func (i interner) node(id string, c *agentHeader) *agentNode {
 	}
 }
 
-// link attaches an agent to its parent. An agent is orphaned if it has no parent and is
-// not the top agent of its task, or if its parent is missing, belongs to another task, or
-// contradicts the flags of the agent. Orphaned agents are denied everything.
+// link attaches an agent to its parent. An agent without a parent is orphaned unless it is the top
+// agent of its task. So is one whose parent is missing, belongs to another task, or contradicts the
+// flags of the agent. Orphaned agents are denied everything.
 func (o *Org) link(m *agentNode, parent identity.AgentID) {
 	p, ok := o.agents[parent]
 	switch {
@@ -152,6 +152,7 @@ func (o *Org) validRecords(source RecordSource, kind RecordKind) iter.Seq[Stored
 	return func(yield func(StoredRecord) bool) {
 		for r, err := range source.Records(string(kind)) {
 			if err != nil {
+				r.Value = nil // nothing of it is believed
 				o.skipRecord(kind, r, err.Error())
 				continue
 			}
@@ -192,4 +193,7 @@ func (o *Org) checkTasks(r StoredRecord, role *Role) bool {
 // skipRecord logs that a record is ignored.
 func (o *Org) skipRecord(kind RecordKind, r StoredRecord, why string) {
 	o.config.Log.Error("record ignored", "kind", kind, "key", r.Key, "error", why)
+	if kind == KindRole {
+		o.lost.add(r.Value)
+	}
 }

@@ -2,6 +2,7 @@ package org
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -13,7 +14,7 @@ const maxReachRoles = 20
 // ReachDiff is the effect of a change of a role on what agents of one role reach through others:
 // agents directly below a root, in a task without limits.
 type ReachDiff struct {
-	ID    identity.RoleID `json:"id"`
+	ID    identity.RoleID `json:"id"` // "" is a planned role
 	Name  string          `json:"name"`
 	Roles ReachChange     `json:"roles"` // roles of the operator and the configuration whose agents they may spawn
 	Tools ReachChange     `json:"tools"` // tools that they may put into roles which they create
@@ -30,12 +31,19 @@ func (c ReachChange) isEmpty() bool { return len(c.Gains)+len(c.Loses) == 0 }
 // reach is what agents of a role reach, by name.
 type reach struct{ roles, tools map[string]bool }
 
-// CompareReach returns the effect on what agents reach if next replaces the role with its id. It
+// CompareReach returns the effect on what agents reach if next replaces the role with its id, or
+// is created if it has none, as a role of PlanRole. It
 // compares the role, at most 20 roles that it bounds, and of all others whether their agents may
 // spawn those of next. The list is sorted by name. It may be called concurrently.
 func (o *Org) CompareReach(next Role) []ReachDiff {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
+	all, planned := o.sortedRoles(), next.ID == ""
+	if planned {
+		next.ID = identity.RoleID(identity.NewID()) // an empty id is that of no role
+		all = append(all, &next)
+		slices.SortStableFunc(all, func(a, b *Role) int { return strings.Compare(a.Name, b.Name) })
+	}
 	then := func(id identity.RoleID) (*Role, bool) {
 		if id == next.ID {
 			return &next, true
@@ -45,13 +53,16 @@ func (o *Org) CompareReach(next Role) []ReachDiff {
 	below := o.rolesBelow(next.ID)
 	below = append([]*Role{}, below[:min(len(below), maxReachRoles)]...)
 	list := []ReachDiff{}
-	for _, r := range o.sortedRoles() {
-		targets := o.sortedRoles()
+	for _, r := range all {
+		targets := all
 		if r.ID != next.ID && !slices.Contains(below, r) {
 			targets = []*Role{{ID: next.ID}}
 		}
 		was, is := o.reachOf(r.ID, o.lookupRole, targets), o.reachOf(r.ID, then, targets)
 		d := ReachDiff{ID: r.ID, Name: r.Name, Roles: reachChange(was.roles, is.roles), Tools: reachChange(was.tools, is.tools)}
+		if planned && r.ID == next.ID {
+			d.ID = ""
+		}
 		if !d.Roles.isEmpty() || !d.Tools.isEmpty() {
 			list = append(list, d)
 		}

@@ -49,6 +49,34 @@ func TestReach_NamesRolesAndTools(t *testing.T) {
 	}
 }
 
+// A role that is planned is compared as one that is created: who may spawn its agents, whom they may
+// spawn, and what they may grant. Nothing is reached that the creation does not add.
+func TestReach_OfPlannedRole(t *testing.T) {
+	f := newFixture(t)
+	lead := f.role(operator, org.RoleSpec{Name: "lead", Use: of("org_management"), Grant: of("docs")})
+	f.role(operator, org.RoleSpec{Name: "reader", Use: of("docs"), Grant: of()})
+	f.role(operator, org.RoleSpec{Name: "runner", Use: of("command"), Grant: of()})
+	change := func(gains ...string) org.ReachChange {
+		return org.ReachChange{Gains: append([]string{}, gains...), Loses: []string{}}
+	}
+	for _, c := range []struct {
+		spec org.RoleSpec
+		want []org.ReachDiff
+	}{
+		{org.RoleSpec{Name: "clerk", Use: of("docs"), Grant: of()}, []org.ReachDiff{{ID: lead.ID, Name: "lead", Roles: change("clerk"), Tools: change()}}},
+		{org.RoleSpec{Name: "clerk", Use: of("command"), Grant: of()}, []org.ReachDiff{}},
+		{org.RoleSpec{Name: "boss", Use: of("org_management"), Grant: of("command")}, []org.ReachDiff{{Name: "boss", Roles: change("runner"), Tools: change("run_command")}}},
+	} {
+		role, err := f.PlanRole(operator, c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, f.CompareReach(role)); diff != "" {
+			t.Errorf("%s with %v (-want +got):\n%s", c.spec.Name, c.spec.Use, diff)
+		}
+	}
+}
+
 // CompareReach says what SpawnableRoles of agents says before and after the change.
 func TestReach_AgreesWithSpawnableRoles(t *testing.T) {
 	groups := []toolgroups.GroupID{"org_management", "docs", "workspace", "command", "artifact"}

@@ -78,11 +78,17 @@ type Role struct {
 type AgentLimits struct {
 	Rounds int            `json:"rounds,omitempty"` // model answers with tool calls in one turn
 	Budget ModelAllowance `json:"budget,omitzero"`  // what it and those below it may use at most; a zero field is no limit
+	LineLimits
 }
 
 // or returns l with what it does not set taken from other.
 func (l AgentLimits) or(other AgentLimits) AgentLimits {
-	return AgentLimits{Rounds: cmp.Or(l.Rounds, other.Rounds), Budget: cmp.Or(l.Budget, other.Budget)}
+	return AgentLimits{
+		Rounds: cmp.Or(l.Rounds, other.Rounds), Budget: cmp.Or(l.Budget, other.Budget),
+		LineLimits: LineLimits{
+			Depth: cmp.Or(l.Depth, other.Depth), Hires: cmp.Or(l.Hires, other.Hires), Seconds: cmp.Or(l.Seconds, other.Seconds),
+		},
+	}
 }
 
 // CollaborationPattern is the way in which an agent works. The zero Pattern is React.
@@ -502,6 +508,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	}
 	if spec.Limits.Rounds < 0 || spec.Limits.Rounds > math.MaxInt32 {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a number from 1 to %d, or 0 for the default", spec.Name, spec.Limits.Rounds, math.MaxInt32)
+	}
+	if !spec.Limits.LineLimits.isValid() {
+		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.depth, limits.hires or limits.seconds is out of range; use numbers from 1 to %d, or 0 for no limit", spec.Name, math.MaxInt32).With("field", "limits")
 	}
 	if !spec.Limits.Budget.IsValid() {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.budget is out of range; tokens, requests, calls and cost are not negative and at most %d", spec.Name, int64(MaxAllowance)).With("field", "limits")

@@ -41,6 +41,7 @@ type roleIndex struct {
 	activeRoles   map[string][]*Role   // active roles by name; callers may each have one of a name. The slices are never changed, only replaced
 	reservedNames map[string]bool      // names that declared roles have or had; no agent may use one for a role
 	root          *Role                // of root; not in roles, and never changed
+	lost          lostRoles            // roles whose records are damaged
 	defaultGroups toolgroups.GroupSet  // Use of roles that are created without one
 	draft         *toolgroups.Snapshot // what sets are bound to; nil for the current registry
 }
@@ -52,7 +53,7 @@ func newRoleIndex() roleIndex {
 // copyFor returns a copy of x whose sets are bound to a snapshot.
 func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 	return roleIndex{
-		roles: maps.Clone(x.roles), activeRoles: maps.Clone(x.activeRoles), reservedNames: maps.Clone(x.reservedNames),
+		roles: maps.Clone(x.roles), activeRoles: maps.Clone(x.activeRoles), reservedNames: maps.Clone(x.reservedNames), lost: x.lost.clone(),
 		root: x.root, defaultGroups: x.defaultGroups, draft: s,
 	}
 }

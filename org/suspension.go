@@ -68,21 +68,27 @@ func errSuspended(attempt string, r *Role) error {
 
 // suspensionOf returns the pause of a new role, the zero Suspension if it has none. The
 // youngest declared role that has or had the name of a declared one decides, so that
-// deleting a role and creating it again does not resume it.
+// deleting a role and creating it again does not resume it. Without one, a damaged record may be that of
+// a paused role.
 func (o *Org) suspensionOf(made *Role) Suspension {
-	if !made.declared() || !o.reservedNames[made.Name] {
+	if !made.declared() {
 		return Suspension{}
 	}
 	var last *Role
-	for _, r := range o.roles {
-		if r.declared() && (r.Name == made.Name || slices.Contains(r.FormerNames, made.Name)) && r.youngerThan(last) {
-			last = r
+	if o.reservedNames[made.Name] {
+		for _, r := range o.roles {
+			if r.declared() && (r.Name == made.Name || slices.Contains(r.FormerNames, made.Name)) && r.youngerThan(last) {
+				last = r
+			}
 		}
 	}
-	if last == nil {
-		return Suspension{}
+	switch {
+	case last != nil:
+		return last.Suspension
+	case o.lost.has(made.Name):
+		return o.lost.suspension(made.CreatedAt)
 	}
-	return last.Suspension
+	return Suspension{}
 }
 
 // suspension returns why the agents of a scope are denied everything until a role is

@@ -1,6 +1,7 @@
 package org_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -203,4 +204,47 @@ func TestSuspendRole_IsNotLiftedByOthers(t *testing.T) {
 		f.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
 		wantSuspended(f, "the name of a renamed role", true)
 	})
+}
+
+// A role that is created while the record of a role is damaged may be the one of that record, which may
+// have been paused. So it is paused until the operator resumes it.
+func TestSuspendRole_DamagedRecord(t *testing.T) {
+	all := toolgroups.AllGroups()
+	config := org.RoleConfig{Roles: []org.RoleSpec{{Name: "r", Use: of("docs")}, {Name: "new", Use: of("docs")}}, Default: all, Root: all}
+	for value, paused := range map[string]string{
+		"damaged": "new r", "": "new r", `7`: "new r", `null`: "new r", `{"id":"ID","name":7,"createdBy":"config"}`: "new r",
+		`{"id":"ID","name":"r","createdBy":"config","suspendedAt":7}`:                    "r",
+		`{"id":"ID","name":"s","formerNames":["r"],"createdBy":"config","revision":"x"}`: "r",
+		`{"id":"ID","name":"s","formerNames":7,"createdBy":"config","revision":"x"}`:     "new r",
+		`{"id":"other","name":"r","createdBy":"config","status":"active"}`:               "r",
+		`{"id":"ID","name":"r","createdBy":"agent","createdByRole":"x","revision":"x"}`:  "",
+	} {
+		f := newFixture(t)
+		f.configure(org.RoleConfig{Roles: config.Roles[:1], Default: all, Root: all})
+		r, _ := f.RoleByName("r")
+		f.suspend(r.ID)
+		if value == "damaged" {
+			f.store.damaged = append(f.store.damaged, string(r.ID))
+		} else {
+			f.store.set("role", string(r.ID), strings.ReplaceAll(value, "ID", string(r.ID)))
+		}
+		f.reopen()
+		f.configure(config)
+		got := []string{}
+		for _, role := range f.ListRoles() {
+			if role.Suspended() {
+				got = append(got, role.Name)
+			}
+		}
+		if strings.Join(got, " ") != paused {
+			t.Errorf("%s: got %v paused, want %s", value, got, paused)
+		}
+		again, _ := f.RoleByName("r")
+		f.resume(again.ID)
+		f.reopen()
+		f.configure(config)
+		if again, _ = f.RoleByName("r"); again.Suspended() {
+			t.Errorf("%s: paused after it was resumed", value)
+		}
+	}
 }

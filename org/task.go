@@ -328,6 +328,7 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 	if role, ok := o.roles[agent.Role]; ok {
 		task.Budget = task.Budget.Within(role.Limits.Budget)
 	}
+	o.limitTaskTime(&task, agent.Role)
 	changes := o.storeBeginning(s, begin)
 	o.addTask(task.summary())
 	return task, agent, slices.Concat(changes, o.addAgent(&agent, nil), []RecordChange{record(KindTask, string(id), task)}), nil
@@ -348,7 +349,7 @@ func (o *Org) newTask(id identity.TaskID, seq uint64, p *PreparedTask) Task {
 		Top: TopAgentID(id), CallerRole: s.Caller.Role,
 	}
 	if s.Timeout > 0 {
-		task.Timeout, task.Deadline, task.PausedBefore = s.Timeout, task.CreatedAt.Add(s.Timeout), o.totalPaused()
+		o.setTimeout(&task, s.Timeout)
 	}
 	return task
 }

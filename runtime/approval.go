@@ -70,6 +70,7 @@ type Approval struct {
 	Call      identity.CallID  `json:"call"`
 	Tool      string           `json:"tool"`
 	Role      string           `json:"role"` // name of the role of the agent or caller
+	RoleID    identity.RoleID  `json:"roleId,omitempty"`
 	Reason    string           `json:"reason,omitempty"`
 	Rules     approval.Rules   `json:"rules"`
 	Epoch     uint64           `json:"epoch"`
@@ -254,7 +255,7 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 		ID: c.Approval(), Status: ApprovalWaiting, Starter: rt.starterOf(p), Call: c.Request.ID, Tool: c.Request.Name,
 		Reason: shortReason(reason), Rules: need.Rules, Epoch: c.Decision.Epoch(), Asked: now, Until: now.Add(need.Rules.Deadline()),
 		Digest: need.Args, Asks: need.Args, Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindApproval(p, c.Request.Call, need),
-		Role: rt.roleName(org.Agent{Role: rt.roleOf(p)}),
+		Role: rt.roleName(org.Agent{Role: rt.roleOf(p)}), RoleID: rt.roleOf(p),
 	}
 	if p.Kind == identity.Agent {
 		agent, _ := rt.org.AgentByID(p.Agent)

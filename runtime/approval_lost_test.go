@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
@@ -70,6 +71,62 @@ func TestApproval_ToolLost(t *testing.T) {
 			b.wantVoid(t, list[0].ID)
 			b.wantVoid(t, list[1].ID)
 		})
+	}
+}
+
+// A change of a role also ends the requests of the agents below its own.
+func TestApproval_ToolLostBelow(t *testing.T) {
+	b := newBankBelow(t)
+	all, less := toolgroups.SetOf("probe", toolgroups.OrgManagement), toolgroups.SetOf(toolgroups.OrgManagement)
+	boss, err := b.create(t, operator, org.RoleSpec{Name: "boss", Use: &all, Grant: &all, Approval: []approval.Rule{b.rule}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unrelated, err := b.create(t, operator, org.RoleSpec{Name: "unrelated", Use: groupSet("probe"), Grant: groupSet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start(t, org.TaskSpec{Text: "pay", Role: "boss"})
+	a := b.waiting(t, 1)[0]
+	if _, err := b.DeleteRole(operator, unrelated.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	b.waiting(t, 1)
+	if _, _, err := b.UpdateRole(operator, boss.ID, org.RoleSpec{Use: &less, Grant: &less}, false); err != nil {
+		t.Fatal(err)
+	}
+	if list := b.ListApprovals(operator); len(list) != 0 {
+		t.Fatalf("waiting: %+v", list)
+	}
+	b.wantVoid(t, a.ID)
+}
+
+// A request whose tool was taken while the role was paused ends when the role is resumed. One whose
+// tool is kept goes on waiting.
+func TestApproval_ToolLostInPause(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		b := newBank(t, financeRule)
+		task := b.begin(t)
+		a := b.waiting(t, 1)[0]
+		if _, _, err := b.PauseRole(operator, b.clerk.ID, "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		if lost {
+			b.configureRoles(t, org.RoleSpec{Name: "clerk", Use: groupSet(), Grant: groupSet()})
+		}
+		b.waiting(t, 1)
+		if _, _, err := b.ResumeRole(operator, b.clerk.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		if !lost {
+			b.waiting(t, 1)
+			continue
+		}
+		if list := b.ListApprovals(operator); len(list) != 0 {
+			t.Fatalf("waiting: %+v", list)
+		}
+		b.wantVoid(t, a.ID)
+		b.wantDenied(t, task, errcode.ToolNotAvailable, "")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
@@ -132,12 +133,24 @@ func (rt *Runtime) mayCall(p identity.Principal, tool string) bool {
 }
 
 // callableRequests returns the requests for calls of tools that their agents and callers may call
-// now. It is called within a commit, before a change of roles.
-func (rt *Runtime) callableRequests() []Approval {
-	if rt.approvals.isEmpty() {
+// now, of those that a change of a role may concern; of all for allRoles. It is called within a
+// commit, before the change.
+func (rt *Runtime) callableRequests(role identity.RoleID) []*Approval {
+	return slices.DeleteFunc(rt.requestsBelow(role), func(a *Approval) bool { return !rt.mayCall(a.principal(), a.Tool) })
+}
+
+// allRoles stands for all roles in callableRequests.
+const allRoles identity.RoleID = ""
+
+// requestsBelow returns the requests for calls that a change of a role may concern, in no order.
+func (rt *Runtime) requestsBelow(role identity.RoleID) []*Approval {
+	switch {
+	case rt.approvals.isEmpty():
 		return nil
+	case role == allRoles:
+		return rt.approvals.calls()
 	}
-	return rt.approvals.list(func(a *Approval) bool { return a.Operation == "" && a.ends() && rt.mayCall(a.principal(), a.Tool) })
+	return rt.approvals.callsOf(rt.org.RolesConcerned(role))
 }
 
 // lostRequests are requests that ended because their callers have lost the tool.
@@ -149,19 +162,41 @@ type lostRequests struct {
 // voidLost ends those of callable whose agents and callers have lost the tool by the change of
 // roles since. A pause takes no tool away. The calls are decided again after the commit, and
 // denied. Pass the result to wakeLost then.
-func (rt *Runtime) voidLost(b *journal.Batch, callable []Approval) (lost lostRequests) {
+func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRequests) {
 	for _, a := range callable {
-		d := rt.gate.Subject(a.principal()).AuthorizeTool(a.Tool)
-		if d.Rule() != toolgroups.NotGranted || d.Suspended() != "" {
-			continue
+		if d := rt.gate.Subject(a.principal()).AuthorizeTool(a.Tool); d.Rule() == toolgroups.NotGranted && d.Suspended() == "" {
+			lost.list = append(lost.list, *a)
 		}
+	}
+	slices.SortFunc(lost.list, olderRequest)
+	for _, a := range lost.list {
 		if rt.tracker.acquire(a.Task) { // the request does not keep the task from ending any more
 			lost.tasks = append(lost.tasks, a.Task)
 		}
 		rt.endApproval(b, a, journal.ApprovalVoid, "the tool is not available to the role any more")
-		lost.list = append(lost.list, a)
 	}
 	return lost
+}
+
+// lostInPause returns the requests whose agents and callers have lost the tool while a role was
+// paused, which has just been resumed. Tools of closed groups are not lost.
+func (rt *Runtime) lostInPause(role identity.RoleID) []*Approval {
+	return slices.DeleteFunc(rt.requestsBelow(role), func(a *Approval) bool { return rt.isClosed(a.principal(), a.Tool) })
+}
+
+// isClosed reports whether hours keep a tool from a principal.
+func (rt *Runtime) isClosed(p identity.Principal, name string) bool {
+	h, ok := rt.config.Groups.CurrentSnapshot().LookupTool(name)
+	if !ok {
+		return false
+	}
+	limits := rt.org.LimitsOnCaller
+	if p.Kind == identity.Agent {
+		limits = func(p identity.Principal, h *toolgroups.ToolHandle) []org.PermissionLimit {
+			return rt.org.LimitsOnAgent(p.Agent, h)
+		}
+	}
+	return slices.ContainsFunc(limits(p, h), func(l org.PermissionLimit) bool { return l.Closed != "" })
 }
 
 // wakeLost lets the agents go on whose requests voidLost has ended.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,18 +23,19 @@ type approvalTable struct {
 
 	mu       sync.Mutex // guards what follows
 	byID     map[string]*Approval
-	byKey    map[ApprovalHash]string   // ids; with the arguments that an approver has set too
-	byTask   map[identity.TaskID]int   // how many requests each task has
-	byPerson map[string]int            // how many requests the calls and tasks of each person have
-	rules    map[string]approval.Rules // by digest, so that equal ones are kept once
-	timer    *time.Timer               // fires at next
-	next     time.Time                 // the first time at which a request ends; zero for none
-	changed  chan struct{}             // closed by the next change; nil if nothing waits for one
+	byKey    map[ApprovalHash]string                    // ids; with the arguments that an approver has set too
+	byRole   map[identity.RoleID]map[*Approval]struct{} // the requests for calls, by the role that calls
+	byTask   map[identity.TaskID]int                    // how many requests each task has
+	byPerson map[string]int                             // how many requests the calls and tasks of each person have
+	rules    map[string]approval.Rules                  // by digest, so that equal ones are kept once
+	timer    *time.Timer                                // fires at next
+	next     time.Time                                  // the first time at which a request ends; zero for none
+	changed  chan struct{}                              // closed by the next change; nil if nothing waits for one
 }
 
 func newApprovalTable(now func() time.Time) *approvalTable {
 	return &approvalTable{
-		now: now, byID: map[string]*Approval{}, byKey: map[ApprovalHash]string{}, byTask: map[identity.TaskID]int{},
+		now: now, byID: map[string]*Approval{}, byRole: map[identity.RoleID]map[*Approval]struct{}{}, byKey: map[ApprovalHash]string{}, byTask: map[identity.TaskID]int{},
 		byPerson: map[string]int{}, rules: map[string]approval.Rules{},
 	}
 }
@@ -95,6 +97,7 @@ func (t *approvalTable) put(a Approval) {
 	defer t.notify()
 	if old := t.byID[a.ID]; old != nil {
 		t.removeKeys(old) // an approver may have edited the arguments once more
+		t.removeFromRole(old)
 	} else {
 		t.byTask[a.Task]++
 		t.byPerson[a.Starter]++
@@ -105,11 +108,13 @@ func (t *approvalTable) put(a Approval) {
 	} else {
 		t.rules[digest] = a.Rules
 	}
-	a.Tool, a.Role = unique.Make(a.Tool).Value(), unique.Make(a.Role).Value()
+	a.Tool, a.Role, a.RoleID = unique.Make(a.Tool).Value(), unique.Make(a.Role).Value(), unique.Make(a.RoleID).Value()
+	a.Status, a.Starter = unique.Make(a.Status).Value(), unique.Make(a.Starter).Value()
 	if a.Asks == a.Digest {
 		a.Asks = a.Digest // one text in memory
 	}
 	t.byID[a.ID], t.byKey[a.Key] = &a, a.ID
+	t.addToRole(&a)
 	if a.EditAs != (ApprovalHash{}) {
 		t.byKey[a.EditAs] = a.ID
 	}
@@ -166,11 +171,60 @@ func (t *approvalTable) remove(b *journal.Batch, id string) {
 	t.removeKeys(a)
 	countDown(t.byTask, a.Task)
 	countDown(t.byPerson, a.Starter)
+	t.removeFromRole(a)
 	if len(t.byID) == 0 {
 		clear(t.rules)
 	}
 	b.Put = append(b.Put, journal.Record{Kind: kindApproval, Key: id}, journal.Record{Kind: kindApprovalArgs, Key: id}, journal.Record{Kind: kindApprovalArgs, Key: id + editedSuffix})
 	t.notify()
+}
+
+// addToRole adds a request for a call to those of its role. It must be called with mu held.
+func (t *approvalTable) addToRole(a *Approval) {
+	if a.Operation != "" {
+		return
+	}
+	if t.byRole[a.RoleID] == nil {
+		t.byRole[a.RoleID] = map[*Approval]struct{}{}
+	}
+	t.byRole[a.RoleID][a] = struct{}{}
+}
+
+// removeFromRole must be called with mu held.
+func (t *approvalTable) removeFromRole(a *Approval) {
+	if delete(t.byRole[a.RoleID], a); len(t.byRole[a.RoleID]) == 0 {
+		delete(t.byRole, a.RoleID)
+	}
+}
+
+// calls returns the requests for calls that are not denied or expired, in no order. Callers must
+// not change them.
+func (t *approvalTable) calls() []*Approval {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.callsIn(slices.Collect(maps.Keys(t.byRole)))
+}
+
+// callsOf returns those of calls whose agents and callers have one of these roles.
+func (t *approvalTable) callsOf(roles []identity.RoleID) []*Approval {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.callsIn(append(roles, roleUnknown))
+}
+
+// roleUnknown is the RoleID of requests that earlier versions have stored.
+const roleUnknown identity.RoleID = ""
+
+// callsIn must be called with mu held.
+func (t *approvalTable) callsIn(roles []identity.RoleID) (list []*Approval) {
+	for _, role := range roles {
+		for a := range t.byRole[role] {
+			if a.ends() {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
 }
 
 // countDown subtracts one from a count and forgets it at zero.
@@ -190,8 +244,13 @@ func (t *approvalTable) list(match func(*Approval) bool) []Approval {
 			list = append(list, *a)
 		}
 	}
-	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, olderRequest)
 	return list
+}
+
+// olderRequest compares requests by the time at which people were asked.
+func olderRequest(a, b Approval) int {
+	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.ID, b.ID))
 }
 
 // due returns at most maxExpired requests that escalate, or whose time is over, and sets the

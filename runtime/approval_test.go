@@ -385,9 +385,8 @@ func TestApproval_Escalation(t *testing.T) {
 	b.wantResult(t, b.wait(t, task), `[100,5]`, "")
 }
 
-// The agents of a role created below have the rules of their creators, whatever their own role
-// says, and so do the agents of the tasks of a caller.
-func TestApproval_Inherited(t *testing.T) {
+// newBankBelow returns a bank whose clerk lets the agent of a role that it creates transfer money.
+func newBankBelow(t *testing.T) *bank {
 	b := &bank{dir: fastTempDir(t), paid: new(atomic.Int64), rule: financeRule}
 	b.rule.Tools = []string{"transfer"}
 	b.model = answerFunc(func(r model.Request) model.Answer {
@@ -399,6 +398,13 @@ func TestApproval_Inherited(t *testing.T) {
 	b.open(t)
 	all := toolgroups.SetOf("probe", toolgroups.OrgManagement)
 	b.configureRoles(t, org.RoleSpec{Name: "clerk", Use: &all, Grant: &all, Approval: []approval.Rule{b.rule}})
+	return b
+}
+
+// The agents of a role created below have the rules of their creators, whatever their own role
+// says, and so do the agents of the tasks of a caller.
+func TestApproval_Inherited(t *testing.T) {
+	b := newBankBelow(t)
 	task := b.begin(t)
 	a := b.waiting(t, 1)[0]
 	if a.Role != "helper" {
@@ -464,42 +470,5 @@ func TestApproval_Batch(t *testing.T) {
 	}
 	if n := b.paid.Load(); n != 100 {
 		t.Errorf("%d transfers", n)
-	}
-}
-
-// A process that starts again at each step of a request goes on where the one before ended, and
-// no step acts twice.
-func TestApproval_RestartAtEachStep(t *testing.T) {
-	b := newBank(t, approval.Rule{From: bothRoles})
-	task := b.begin(t)
-	b.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "balance" }) // else it is called again, later
-	id := b.waiting(t, 1)[0].ID
-	again := func() {
-		t.Helper()
-		b.shutdown(t)
-		b.open(t)
-		b.resume(t, task)
-	}
-	again()
-	if a := b.waiting(t, 1)[0]; a.ID != id {
-		t.Fatalf("asked again: %+v", a)
-	}
-	b.wantDecided(t, b.approvers["finance ann"], approve(id), "vote")
-	again()
-	b.wantDecided(t, b.approvers["finance ann"], approve(id), "conflict")
-	b.shutdown(t)
-	b.open(t)
-	b.wantDecided(t, b.approvers["security bob"], approve(id), "approved") // no process works on the task
-	again()
-	b.wantResult(t, b.wait(t, task), `[100,5]`, "")
-	again()
-	if n := len(bodiesOf[journal.ApprovalRequested](t, b.fixture)); n != 1 || b.paid.Load() != 1 {
-		t.Errorf("%d requests, %d transfers", n, b.paid.Load())
-	}
-	for r, err := range b.store.ReadRecords(t.Context(), "approval", "") {
-		t.Errorf("record left: %s, %v", r.Key, err)
-	}
-	for r, err := range b.store.ReadRecords(t.Context(), "approvalArgs", "") {
-		t.Errorf("arguments left: %s, %v", r.Key, err)
 	}
 }

@@ -101,7 +101,7 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 		if held = refused; err != nil || held != nil {
 			return err
 		}
-		callable := rt.callableRequests()
+		callable := rt.callableRequests(allRoles)
 		edits, err := rt.org.ApplyRoles(s.roleConfig(), c)
 		if err != nil {
 			return err

@@ -74,7 +74,7 @@ func (rt *Runtime) atEpoch(body journal.EventBody) journal.EventBody {
 // PauseRole pauses a role and returns who loses which tools. No call of its agents and callers
 // starts after it returns; its agents rest until ResumeRole. Errors: those of org.Org.PauseRole.
 func (rt *Runtime) PauseRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, "paused", journal.Paused{By: by.String(), Reason: reason, RoleID: id}, func() (org.Role, org.PermissionDiff, []org.RecordChange, error) {
+	return rt.setSuspension(by, "paused", journal.Paused{By: by.String(), Reason: reason, RoleID: id}, func(*journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
 		return rt.org.PauseRole(by, id, reason)
 	})
 }
@@ -82,17 +82,24 @@ func (rt *Runtime) PauseRole(by identity.Principal, id identity.RoleID, reason s
 // ResumeRole ends the pause of a role and returns who gains which tools. Errors: those
 // of org.Org.ResumeRole.
 func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, "resumed", journal.Resumed{By: by.String(), Reason: reason, RoleID: id}, func() (org.Role, org.PermissionDiff, []org.RecordChange, error) {
-		return rt.org.ResumeRole(by, id)
+	var lost lostRequests
+	role, diff, err := rt.setSuspension(by, "resumed", journal.Resumed{By: by.String(), Reason: reason, RoleID: id}, func(b *journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
+		role, diff, changes, err := rt.org.ResumeRole(by, id)
+		if err == nil && changes != nil {
+			lost = rt.voidLost(b, rt.lostInPause(id))
+		}
+		return role, diff, changes, err
 	})
+	rt.wakeLost(lost)
+	return role, diff, err
 }
 
 // setSuspension commits a change of a role that set makes, and its events.
 func (rt *Runtime) setSuspension(by identity.Principal, change string, body journal.EventBody,
-	set func() (org.Role, org.PermissionDiff, []org.RecordChange, error)) (role org.Role, diff org.PermissionDiff, err error) {
+	set func(*journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error)) (role org.Role, diff org.PermissionDiff, err error) {
 	err = rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
-		if role, diff, changes, err = set(); err != nil || changes == nil {
+		if role, diff, changes, err = set(b); err != nil || changes == nil {
 			return err
 		}
 		rt.roleChanged(b, by, role, change, &diff, changes)

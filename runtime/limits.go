@@ -58,14 +58,18 @@ func (rt *Runtime) LimitsOf(id identity.TaskID) ActiveLimits {
 }
 
 // checkHires returns an error if an agent that is calling a tool may spawn no more agents. The
-// limit ends loops of models; a program that drives an agent is bounded by Limits.Agents.
+// limit of the organization ends loops of models; a program that drives an agent is bounded by
+// Limits.Agents and by the roles of the agent's line.
 func (rt *Runtime) checkHires(id identity.AgentID) error {
 	a, err := rt.tracker.activeActor(id)
 	if err != nil {
 		return nil // not called by an agent at work
 	}
-	limit := rt.settings.Load().Limits.Hires
-	if a.state.hires < limit || a.rt.tracker.hasDriver(id) {
+	limit := rt.org.HiresOf(id)
+	if !a.rt.tracker.hasDriver(id) {
+		limit = int(smallerLimit(int64(limit), int64(rt.settings.Load().Limits.Hires), 0))
+	}
+	if limit == 0 || a.state.hires < limit {
 		return nil
 	}
 	return errcode.New(errcode.LimitExceeded, "spawn an agent: you have spawned %d agents, and one agent may spawn %d; write to those you have, or finish with what you know", a.state.hires, limit).With("limit", limit)

@@ -251,8 +251,9 @@ func TestLimits_RequestsOfScript(t *testing.T) {
 // An agent may spawn as many agents as the limit says, with those that have ended. Others are
 // counted on their own.
 func TestLimits_HiresOfAgent(t *testing.T) {
-	for _, restart := range []bool{false, true} {
-		t.Run(fmt.Sprint("restarted: ", restart), func(t *testing.T) {
+	for _, tt := range []struct{ restart, ofRole bool }{{}, {restart: true}, {restart: true, ofRole: true}} {
+		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
+			restart := tt.restart
 			dir, reached := fastTempDir(t), make(chan struct{})
 			m := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 				n := answerCount(r)
@@ -272,10 +273,13 @@ func TestLimits_HiresOfAgent(t *testing.T) {
 				}
 				return endWith(string(results(r)[n-1].Content)), nil
 			})
-			limits := func(c *runtime.Config) { c.Limits.Hires = 3 }
+			limits, ofLead := func(c *runtime.Config) { c.Limits.Hires = 3 }, org.AgentLimits{}
+			if tt.ofRole {
+				limits, ofLead.Hires = nil, 3
+			}
 			fx := fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
 			fx.declare(t, org.RoleSpec{Name: "worker", Use: groupSet()})
-			fx.declare(t, org.RoleSpec{Name: "lead", Use: groupSet("org_management")})
+			fx.declare(t, org.RoleSpec{Name: "lead", Use: groupSet("org_management"), Limits: ofLead})
 			id := fx.start(t, org.TaskSpec{Role: "lead"})
 			if restart {
 				fx.waitReached(t, id, reached)

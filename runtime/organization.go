@@ -68,7 +68,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 		if err != nil || held != nil {
 			return err
 		}
-		callable := rt.callableRequests()
+		callable := rt.callableRequests(id)
 		if role, diff, changes, err = rt.org.UpdateRole(by, id, spec, dryRun); err != nil || changes == nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 	err := rt.change(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var err error
-		callable := rt.callableRequests()
+		callable := rt.callableRequests(id)
 		if diff, changes, err = rt.org.DeleteRole(by, id, dryRun); err != nil || changes == nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -442,6 +443,27 @@ func TestOversight_RuleItself(t *testing.T) {
 	}
 	if _, err := b.create(t, alice, org.RoleSpec{Name: "helper"}); err != nil {
 		t.Errorf("without a rule: %v", err)
+	}
+}
+
+// Roles of configuration files are not held, also if they gain. The record says who gains what.
+func TestOversight_RolesOfFiles(t *testing.T) {
+	b := newWatched(t, bySecurity, nil)
+	roles := func(use *toolgroups.GroupSet) []org.RoleSpec {
+		return []org.RoleSpec{{Name: "helper", Use: use, Grant: groupSet()}, {Name: "security", Use: groupSet(), Grant: groupSet()}}
+	}
+	for _, use := range []*toolgroups.GroupSet{groupSet(), groupSet("probe")} {
+		if err := b.ApplyConfig(runtime.OrgConfig{Roles: roles(use), Oversight: &bySecurity}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := b.ListApprovals(operator); len(list) != 0 {
+		t.Errorf("waiting: %+v", list)
+	}
+	changes := slices.DeleteFunc(bodiesOf[journal.RoleChanged](t, b.fixture), func(c journal.RoleChanged) bool { return c.Change != "updated" || c.Diff == nil })
+	last := changes[len(changes)-1]
+	if last.By != "config" || !strings.Contains(string(last.Diff), `"gains":["balance","transfer"]`) {
+		t.Errorf("recorded by %s: %s", last.By, last.Diff)
 	}
 }
 

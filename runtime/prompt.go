@@ -15,9 +15,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A request is built so that providers reuse what they have cached of it: first what is the
-// same for all agents of a role (systemPrompt), then what belongs to one agent (opening), the
-// conversation, and last what is told for this request only (note). A provider caches a
+// A request is built so that providers reuse what they have cached of it. It begins with what is
+// the same for all agents of a role (systemPrompt). What belongs to one agent (opening) and the
+// conversation follow. Last is what is told for this request only (note). A provider caches a
 // request from its beginning to the first difference.
 
 // systemPrompt returns the agent's system prompt. It is the same for all agents of a role that

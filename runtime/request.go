@@ -70,8 +70,7 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 }
 
 // image returns a function that loads an image of the agent's task by its
-// artifact reference. It fails if the agent may not call get_artifact, except for an image in a
-// result of its own call, and for the first agent of a task and an image that its user attached.
+// artifact reference. An agent needs get_artifact, except for images that wasShown reports.
 func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
 		stored, content, err := a.rt.artifacts.ReadArtifact(ctx, ref)
@@ -88,8 +87,8 @@ func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (
 	}
 }
 
-// wasShown reports whether an artifact of the agent's task is the content of a result of the agent
-// itself, or the user attached it and the agent is the first of the task.
+// wasShown reports whether an artifact of the agent's task came in a result of the agent itself. For
+// the first agent of the task, artifacts that the user attached count too.
 func (a *actor) wasShown(stored Artifact) bool {
 	if stored.By == "" {
 		return a.agent.Parent == ""

@@ -31,9 +31,8 @@ const (
 	outcomeBytes = maxResult            // held for an outcome, before its size is known
 )
 
-// diskGuard refuses new work while the free space of the disk is below its reserve, or
-// the organization has recorded what it may, so that the outcomes of what runs still
-// fit. All methods are safe for concurrent use.
+// diskGuard refuses new work while the free space of the disk is below its reserve, or the
+// organization has recorded as much as it may. So the outcomes of what runs still fit. All methods are safe for concurrent use.
 type diskGuard struct {
 	disk     journal.DiskStore // nil if the store is not on a disk
 	recorded *recordedBytes

@@ -137,9 +137,9 @@ type typedTool[In, Out any] struct {
 func (t *typedTool[In, Out]) Definition() Definition { return t.definition }
 
 // SchemaOf returns the compiled input schema of a definition of t, which may differ from that
-// of t itself. The schema of a tool of New is compiled already or at its first use
-// (Options.CompileLater), that of a declared tool (Definition.Declared) is compiled at its
-// first use, and any other is compiled now.
+// of t itself. The schema of a tool of New is compiled by New, or at its first use with
+// Options.CompileLater. That of a declared tool (Definition.Declared) is compiled at its first use.
+// Any other is compiled now.
 func SchemaOf(t Tool, d Definition) (*argschema.Schema, error) {
 	if f, ok := t.(schemaOwner); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {

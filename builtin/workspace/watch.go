@@ -38,6 +38,12 @@ func (d *Dir) diskSpace() DiskSpace {
 	return d.DiskSpace()
 }
 
+// What a program may do to the disk.
+const (
+	MayDelete = false // it can only delete
+	MayWrite  = true
+)
+
 // CheckDisk returns an error unless the disk has room for a program that may write, or for
 // one that can only delete. Errors: storage_low.
 func (d *Dir) CheckDisk(mayWrite bool) error {

@@ -83,7 +83,7 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage,
 	relay, wait := s.relayQuestions(ctx, sc, id, input)
 	o := s.awaitTask(ctx, id, before, relay)
 	wait()
-	if ctx.Err() != nil && !(in.detached() && s.leaveTask(ctx, id)) {
+	if ctx.Err() != nil && !(in.detached() && s.leaveTask(ctx, sc, id)) {
 		s.cancelTask(ctx, id, "the call that started the task was cancelled")
 	}
 	if !sc.stillAuthorized() {

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -137,6 +136,36 @@ func TestAsk_KeySurvivesLostConnection(t *testing.T) {
 	}
 }
 
+// Over lines, a cancellation ends the task of a call with a key, and the end of the connection does not.
+func TestAsk_KeyOverLines(t *testing.T) {
+	m, generating, release := blockingModel()
+	f := fixtureConfig{model: m}.open(t)
+	begin := func(key string) (task identity.TaskID, session *sdk.ClientSession, pipes *stdioPipes, cancel context.CancelFunc) {
+		pipes = f.serveStdio(t, identity.ByCaller("ann", f.roles["boss"]), "boss")
+		session = pipes.client(t, "2025-11-25", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, _ = session.CallTool(ctx, &sdk.CallToolParams{Name: mcpserver.AskName, Arguments: obj{"task": "x", "idempotencyKey": key}})
+		}()
+		waitFor(t, "the model is called", generating)
+		list := f.rt.Org().ListTasks()
+		return list[len(list)-1].ID, session, pipes, cancel
+	}
+	cancelled, _, _, cancel := begin("k")
+	cancel()
+	if task, _ := f.rt.WaitTask(t.Context(), cancelled); task.Status != org.Cancelled {
+		t.Errorf("the task that its client cancelled is %s", task.Status)
+	}
+	kept, _, pipes, cancel := begin("l")
+	defer cancel()
+	pipes.stop()
+	<-pipes.done
+	close(release)
+	if task, _ := f.rt.WaitTask(t.Context(), kept); task.Status != org.Done {
+		t.Errorf("the task whose client is gone is %s", task.Status)
+	}
+}
+
 // followedStore reports after which event a task is followed.
 type followedStore struct {
 	journal.Store
@@ -200,30 +229,4 @@ func TestAsk_SchemaDescribesArguments(t *testing.T) {
 		return
 	}
 	t.Error("the tool is not listed")
-}
-
-// On stdio, too, the task of a key ends when its client cancels the call.
-func TestAsk_KeyOnStdio(t *testing.T) {
-	m, generating, _ := blockingModel()
-	f := fixtureConfig{model: m}.open(t)
-	for _, version := range []string{"2026-07-28", "2025-11-25"} {
-		p := f.serveStdio(t, identity.ByCaller("ann", f.roles["boss"]), "boss")
-		session := p.client(t, version, nil)
-		begin := func(key string) (task identity.TaskID, cancel func()) {
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				_, _ = session.CallTool(ctx, &sdk.CallToolParams{Name: mcpserver.AskName, Arguments: obj{"task": key, "idempotencyKey": key}})
-			}()
-			waitFor(t, "the model is called", generating)
-			list := f.rt.Org().ListTasks()
-			return list[len(list)-1].ID, cancel
-		}
-		cancelled, cancel := begin("cancelled " + version)
-		cancel()
-		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-		defer stop()
-		if task, err := f.rt.WaitTask(ctx, cancelled); err != nil || task.Status != org.Cancelled {
-			t.Fatalf("%s: the task that its client cancelled is %s, %v", version, task.Status, err)
-		}
-	}
 }

@@ -77,3 +77,6 @@ func SubscribedURIs(s *Server) (n int) {
 
 // SetSourceTime sets in which time a source must list. No request may be in progress.
 func SetSourceTime(s *Server, d time.Duration) { s.sourceTime = d }
+
+// ArgumentAt returns the argument at a path.
+var ArgumentAt = argumentAt

@@ -40,7 +40,7 @@ type lineTransport struct {
 	lists    map[jsonrpc.ID]func() // end the turns to encode lists
 	answered chan struct{}
 
-	ended  atomic.Bool // the input has ended
+	ended  atomic.Bool // the input has ended, and calls in progress had their time
 	once   sync.Once
 	closed chan struct{}
 	close  func()
@@ -124,16 +124,6 @@ func (l *lineTransport) extend(next *line, part []byte) {
 	next.text = append(next.text, part...)
 }
 
-// isOpen reports whether the client is still connected.
-func (l *lineTransport) isOpen() bool {
-	select {
-	case <-l.closed:
-		return false
-	default:
-		return !l.ended.Load()
-	}
-}
-
 // Connect implements sdk.Transport.
 func (l *lineTransport) Connect(context.Context) (sdk.Connection, error) { return l, nil }
 
@@ -147,8 +137,8 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 		select {
 		case got, open := <-l.in:
 			if !open {
-				l.ended.Store(true)
 				l.waitIdle(ctx)
+				l.ended.Store(true)
 				return nil, io.EOF
 			}
 			if m := l.message(got); m != nil && l.awaitList(ctx, m) {
@@ -351,6 +341,16 @@ func (l *lineTransport) write(text []byte) error {
 	defer l.mu.Unlock()
 	_, err := l.out.Write(append(l.ids.decode(text), '\n'))
 	return err
+}
+
+// isOpen reports whether the client is connected: a call that is cancelled now is cancelled by it.
+func (l *lineTransport) isOpen() bool {
+	select {
+	case <-l.closed:
+		return false
+	default:
+		return !l.ended.Load()
+	}
 }
 
 // Close implements sdk.Connection.

@@ -202,16 +202,27 @@ func (p paramHeader) compare(values []string, argument gjson.Result, mayOmit boo
 	return ""
 }
 
-// argumentAt returns the argument at a path.
+// argumentAt returns the argument at a path. It copies nothing: the arguments may have any number of values.
 func argumentAt(args string, path []string) gjson.Result {
 	v := gjson.Parse(args)
 	for _, name := range path {
-		if !v.IsObject() {
-			return gjson.Result{}
-		}
-		v = v.Map()[name]
+		v = memberOf(v, name)
 	}
 	return v
+}
+
+// memberOf returns a member of an object, whose names differ. It is the zero Result if there is none.
+func memberOf(v gjson.Result, name string) (member gjson.Result) {
+	if !v.IsObject() {
+		return member
+	}
+	v.ForEach(func(key, value gjson.Result) bool {
+		if key.Str == name {
+			member = value
+		}
+		return !member.Exists()
+	})
+	return member
 }
 
 // maxHeaderInteger is the largest integer that every client writes exactly.
@@ -228,13 +239,14 @@ func hasHeaderForm(v gjson.Result) bool {
 	return false
 }
 
-// isHeaderForm reports whether the text of a header repeats an argument that has such a form.
+// isHeaderForm reports whether the text of a header repeats an argument that has such a form. Of a number only
+// decimal digits do: programs read 1e2, 0x64p0 and 0100 in different ways.
 func isHeaderForm(text string, v gjson.Result) bool {
 	if v.Type != gjson.Number {
 		return text == v.String()
 	}
-	n, err := strconv.ParseFloat(text, 64)
-	return err == nil && n == v.Num
+	whole, fraction, _ := strings.Cut(text, ".")
+	return whole == strconv.FormatFloat(v.Num, 'f', -1, 64) && strings.Trim(fraction, "0") == ""
 }
 
 // decodeHeaderText returns the value of a header, which may be in base64.

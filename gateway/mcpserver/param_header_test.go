@@ -3,12 +3,15 @@ package mcpserver_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -122,6 +125,13 @@ func TestParamHeaders_Compared(t *testing.T) {
 		{`{"n":7}`, "Mcp-Param-N: 8", false},
 		{`{"n":7}`, "Mcp-Param-N: NaN", false},
 		{`{"n":7}`, "Mcp-Param-N: ", false},
+		{`{"n":-7}`, "Mcp-Param-N: -7", true},
+		{`{"n":0}`, "Mcp-Param-N: 0", true},
+		{`{"n":100}`, "Mcp-Param-N: 1e2", false},
+		{`{"n":16}`, "Mcp-Param-N: 0x1p4", false},
+		{`{"n":7}`, "Mcp-Param-N: 007", false},
+		{`{"n":7}`, "Mcp-Param-N: +7", false},
+		{`{"n":7}`, "Mcp-Param-N: 7.00000000000000000001", false},
 		{`{"deep":{"on":true}}`, "Mcp-Param-On: true", true},
 		{`{"deep":{"on":true}}`, "Mcp-Param-On: True", false},
 		{`{"deep":{"on":true}}`, "", false},
@@ -162,5 +172,27 @@ func TestParamHeaders_ForeignToolStaysUnknown(t *testing.T) {
 		if foreign.status != none.status || strings.ReplaceAll(foreign.body, "marked", "absent") != none.body {
 			t.Errorf("got %d %s, want %d %s", foreign.status, foreign.body, none.status, none.body)
 		}
+	}
+}
+
+// The arguments of a call are compared with its headers before their values are counted. So the comparison
+// makes no copy of them.
+func TestParamHeaders_ManyArguments(t *testing.T) {
+	var many strings.Builder
+	for i := range 1 << 17 {
+		fmt.Fprintf(&many, `,"%d":1`, i)
+	}
+	args := `{"region":"eu"` + many.String() + `,"deep":{"on":true}}`
+	for _, path := range [][]string{{"region"}, {"deep", "on"}, {"absent"}, {"7", "b"}} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		mcpserver.ArgumentAt(args, path)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			t.Errorf("%q: %d bytes were allocated", path, n)
+		}
+	}
+	if got := mcpserver.ArgumentAt(args, []string{"deep", "on"}); got.Raw != "true" {
+		t.Errorf("got %s", got.Raw)
 	}
 }

@@ -23,7 +23,8 @@ type clientScope struct {
 
 	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is
 	disconnect func()      // closes the connection of a line transport
-	connected  func() bool // whether the client of a line transport is still there
+
+	isConnected func() bool // reports whether the client of a line transport is connected; nil for HTTP
 }
 
 // scopeKey is the context key for the clientScope of a request.

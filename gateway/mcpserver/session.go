@@ -172,11 +172,10 @@ const maxLeftTasks = 16
 // leaveTask lets the task of an ended call go on, unless the client has cancelled the
 // call; it reports which. It remembers the task for a while, because many clients close
 // the connection first and cancel the request then.
-func (s *Server) leaveTask(ctx context.Context, task identity.TaskID) bool {
+func (s *Server) leaveTask(ctx context.Context, sc *clientScope, task identity.TaskID) bool {
 	call, ok := ctx.Value(callKey{}).(*sessionCall)
-	if !ok { // on stdio, only the client ends a call while it is connected
-		sc := scopeFrom(ctx)
-		return sc == nil || sc.connected == nil || !sc.connected()
+	if !ok {
+		return sc.isConnected == nil || !sc.isConnected()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

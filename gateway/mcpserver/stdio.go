@@ -49,7 +49,8 @@ func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, 
 	list := func(ctx context.Context) (func(), error) { return s.limiter.AcquireList(ctx, sc.sender) }
 	l := newLineTransport(in, out, reserve, begin, list, s.config.Calls, s.ids, onClose)
 	defer l.Close()
-	sc.stdio, sc.disconnect, sc.connected = true, func() { l.Close() }, l.isOpen
+	sc.stdio, sc.disconnect = true, func() { l.Close() }
+	sc.isConnected = func() bool { return l.isOpen() && ctx.Err() == nil }
 	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP on stdio: %w", err)

@@ -21,7 +21,8 @@ import (
 type stdioPipes struct {
 	io.Reader
 	io.WriteCloser
-	done chan error // receives the result of ServeStdio
+	done chan error         // receives the result of ServeStdio
+	stop context.CancelFunc // ends ServeStdio
 }
 
 // serveStdio serves a sender in a role on pipes.
@@ -35,8 +36,8 @@ func (f *fixture) serveClient(t testing.TB, c mcpserver.StdioClient) *stdioPipes
 	t.Helper()
 	in, write := io.Pipe()
 	read, out := io.Pipe()
-	p := &stdioPipes{read, write, make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
+	p := &stdioPipes{read, write, make(chan error, 1), cancel}
 	go func() {
 		p.done <- f.server.ServeStdio(ctx, in, out, c)
 		out.Close()

@@ -173,6 +173,9 @@ var typeNames = map[string]string{
 	"string": "string", "integer": "integer", "number": "float", "boolean": "boolean", "array": "array", "object": "object",
 }
 
+// elementRequired is the value of required for elements of an array.
+const elementRequired = true
+
 // parameterOf converts a property to a parameter, or returns nil if it
 // has no single type.
 func parameterOf(name string, schema gjson.Result, required bool) *parameter {
@@ -186,7 +189,7 @@ func parameterOf(name string, schema gjson.Result, required bool) *parameter {
 	case "object":
 		p.Additional = true
 	case "array":
-		if p.Items = parameterOf(name, schema.Get("items"), true); p.Items == nil {
+		if p.Items = parameterOf(name, schema.Get("items"), elementRequired); p.Items == nil {
 			return nil
 		}
 	}

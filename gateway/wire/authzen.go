@@ -17,7 +17,7 @@ type Evaluation struct {
 	Context  *EvaluationContext  `json:"context,omitempty"`
 }
 
-// EvaluationSubject is who calls.
+// EvaluationSubject is the caller.
 type EvaluationSubject struct {
 	Type       string          `json:"type"` // role, agent or user
 	ID         string          `json:"id"`   // of a role or an agent, or a name; of a user the name of its token
@@ -30,7 +30,7 @@ type EvaluationAction struct {
 	Properties json.RawMessage `json:"properties,omitempty"`
 }
 
-// EvaluationResource is what is called.
+// EvaluationResource is the called tool.
 type EvaluationResource struct {
 	Type       string          `json:"type"` // tool
 	ID         string          `json:"id"`   // its name

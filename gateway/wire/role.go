@@ -22,6 +22,10 @@ type Role struct {
 	// llmServiceId while no configuration is active. Only answers to requests that write
 	// a role have it.
 	Unchecked []string `json:"unchecked,omitempty"`
+
+	// Reach is what agents would reach through those that they spawn, as in RoleChange. Only the
+	// answer to dryRun of a new role has it.
+	Reach []org.ReachDiff `json:"reach,omitempty"`
 }
 
 // BoundingRole is the role that bounds the tasks of callers in another role. A role that is

@@ -359,7 +359,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Description: r.Description, Prompt: r.Prompt, Model: r.Model,
-			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.AgentLimits{Rounds: r.Limits.Rounds, Budget: org.ModelAllowance(r.Limits.Budget)}, Hosts: r.Hosts,
+			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: agentLimits(r.Limits), Hosts: r.Hosts,
 			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs, Result: resultSpec(r.Result),
 			Agent: roleAgent(r.Agent), States: r.States, Approval: r.Approval, Bind: r.Bind,
 		})
@@ -391,6 +391,12 @@ func taskBudget(b config.Budget) runtime.TaskBudget {
 		b.WarnAt = runtime.NoWarning
 	}
 	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost), Calls: b.Calls, WarnAt: b.WarnAt}
+}
+
+func agentLimits(l config.Limits) org.AgentLimits {
+	return org.AgentLimits{
+		Rounds: l.Rounds, Budget: org.ModelAllowance(l.Budget), LineLimits: org.LineLimits{Depth: l.Depth, Hires: l.Hires, Seconds: l.Seconds},
+	}
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {

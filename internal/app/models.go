@@ -250,9 +250,8 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 "rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
 }
 
-// ListNotes returns notes for the operator: one for each active model that has no API key,
-// for each source that this build cannot use, each tool that is not offered, and each name in a rule
-// of a role that nothing has.
+// ListNotes returns notes for the operator. There is one for each active model without an API key,
+// source that this build cannot use, tool that is not offered, and unknown name in a rule of a role.
 func (a *App) ListNotes() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/app/trigger"
 	"github.com/rolecall/rolecall/journal"
@@ -280,4 +281,53 @@ func TestFireDue_AfterRole(t *testing.T) {
 	if !strings.Contains(f.logs.String(), "trigger started no task") {
 		t.Error("the end of the chain is not logged")
 	}
+}
+
+// While the organization is paused, a schedule and the end of a task start tasks that wait: no model
+// is asked, and nothing is called, before the organization is resumed. A role that is paused starts
+// none, and its time is over.
+func TestFireDue_WhilePaused(t *testing.T) {
+	f := newFixture(t, role, hook)
+	c := &wallClock{time.Date(2026, 5, 1, 10, 0, 30, 0, time.UTC)}
+	e := f.engine(c, role, hook, follow, minutely)
+	e.FireDue(t.Context())
+	ended := f.task(f.start("alerts", "1"))
+	operator := identity.ByOperator("")
+	if err := f.Runtime.PauseOrg(operator, "maintenance"); err != nil {
+		t.Fatal(err)
+	}
+	c.at = c.at.Add(time.Minute)
+	e.ObserveEvent(journal.Event{Task: ended.ID, Body: journal.TaskEnded{}})
+	e.FireDue(t.Context())
+	f.wantTasks("in the pause", 3)
+	list := f.Runtime.Org().NewestTasks(nil, 2)
+	for _, task := range list {
+		if p := f.Runtime.PauseOf(task.ID); p == nil || p.Code != errcode.Paused {
+			t.Errorf("task %s is not paused: %+v", task.ID, p)
+		}
+	}
+	paused := f.LastSeq()
+	if err := f.Runtime.ResumeOrg(operator, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range list {
+		if got := f.task(task.ID); got.Status != org.Done {
+			t.Errorf("after the pause the task is %s", got.Status)
+		}
+		for e, err := range f.Runtime.JournalStore().FollowTask(t.Context(), task.ID, 0, true) {
+			if _, answered := e.Body.(journal.ModelAnswered); err != nil || answered && e.Seq <= paused {
+				t.Errorf("task %s works in the pause: %+v, %v", task.ID, e, err)
+			}
+			if _, is := e.Body.(journal.TaskEnded); is || err != nil {
+				break
+			}
+		}
+	}
+	oncall, _ := f.Runtime.Org().ConfiguredRole("oncall")
+	if _, _, err := f.Runtime.PauseRole(operator, oncall.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.at = c.at.Add(time.Minute)
+	e.FireDue(t.Context())
+	f.wantTasks("while the role is paused", 3)
 }

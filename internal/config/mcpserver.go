@@ -35,7 +35,7 @@ type MCPServer struct {
 
 	Revision string `json:",omitzero"` // the newest revision of the protocol to speak; "" is the newest that is known
 
-	Relay   []string `json:",omitzero"` // what it may ask clients for, besides persons: sampling, roots
+	Relay   []string `json:",omitzero"` // what it may ask clients for, besides persons: sampling, roots, and logging
 	Prefix  *string  // of the names of its tools; nil is not set
 	Pin     bool     // tool definitions need to be accepted before they are active; true by default
 	Trusted bool     // the server's annotations of its tools are believed
@@ -92,8 +92,8 @@ func relayField(to *[]string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		yamldoc.TextList(to)(v)
 		for _, word := range *to {
-			if word != "sampling" && word != "roots" {
-				v.AddError("has an unknown word", "use sampling and roots")
+			if word != "sampling" && word != "roots" && word != "logging" {
+				v.AddError("has an unknown word", "use sampling, roots and logging")
 				return
 			}
 		}

@@ -91,7 +91,11 @@ const (
 // Limits limits an agent. A zero field is not set.
 type Limits struct {
 	Rounds int         // rounds of tool calls in one turn
-	Budget AgentBudget `json:",omitzero"` // only of a role
+	Budget AgentBudget `json:",omitzero"` // only of a role, like the rest
+
+	Depth   int `json:",omitempty"` // levels of agents below one of its agents
+	Hires   int `json:",omitempty"` // agents that one agent spawns
+	Seconds int `json:",omitempty"` // that a task takes that begins in the role
 }
 
 // AgentBudget limits what an agent and those below it use. A zero field is not set.
@@ -169,7 +173,10 @@ func percentField(to *int) func(yamldoc.Value) {
 // limitsField reads the limits of a role.
 func limitsField(to *Limits) func(yamldoc.Value) {
 	return yamldoc.MappingField(yamldoc.Fields{
-		"rounds": yamldoc.CountField(&to.Rounds),
+		"rounds":  yamldoc.CountField(&to.Rounds),
+		"depth":   yamldoc.CountField(&to.Depth),
+		"hires":   yamldoc.CountField(&to.Hires),
+		"seconds": yamldoc.CountField(&to.Seconds),
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens":   yamldoc.BoundedInt(&to.Budget.Tokens, maxBudget),
 			"cost":     priceField(&to.Budget.Cost),

@@ -58,9 +58,8 @@ func New(values ...string) *Redactor {
 	return &Redactor{forms, slices.ContainsFunc(forms, isNumeric), strings.NewReplacer(pairs...), newEscapeMatcher(forms), newPartsMatcher(forms)}
 }
 
-// encodings returns a secret as it is and in base64, each as it is, as part of a JSON
-// string, and as part of a JSON string inside a JSON string; with and without escapes
-// for HTML and slashes.
+// encodings returns the forms of a secret: as it is and in base64. Each stands alone, in a JSON
+// string, and in a JSON string inside a JSON string, with and without escapes for HTML and slashes.
 func encodings(secret string) []string {
 	forms := append(base64Forms(secret), secret)
 	for range 2 {

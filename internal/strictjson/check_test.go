@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -341,4 +342,26 @@ func exampleKeySet() *strictjson.KeySet {
 	top.Add("limit", nil)
 	top.Add("items", &strictjson.KeySet{Items: item})
 	return top
+}
+
+// A sender chooses how many keys an object has. They take little memory, and each duplicate is found.
+func TestCheck_ManyKeys(t *testing.T) {
+	const n = 1 << 17
+	var doc strings.Builder
+	for i := range n {
+		fmt.Fprintf(&doc, `,"%d":1`, i)
+	}
+	text := "{" + doc.String()[1:]
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := strictjson.CheckKeys([]byte(text+"}"), nil)
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) / n; err != nil || got > 90 {
+		t.Errorf("%d bytes for a key, %v", got, err)
+	}
+	for _, again := range []int{0, 23, 24, 25, 1000, n - 1} {
+		if err := strictjson.CheckKeys(fmt.Appendf(nil, `%s,"%d":1}`, text, again), nil); err == nil || !strings.Contains(err.Error(), "duplicate key") {
+			t.Errorf("key %d again: %v", again, err)
+		}
+	}
 }

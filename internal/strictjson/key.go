@@ -11,7 +11,7 @@ import (
 const maxShown = 64
 
 // manyKeys is the number of unknown keys of one object that are compared pairwise. Further
-// keys go into a map, so that the time stays linear in the number of keys. Known names need
+// keys go into a table, so that the time stays linear in the number of keys. Known names need
 // neither, as each has a bit in members.seen.
 const manyKeys = 24
 
@@ -24,11 +24,11 @@ type key struct {
 
 // members is the state of an open object.
 type members struct {
-	keySet *KeySet        // of the object
-	count  int            // keys so far
-	seen   uint64         // the first 64 known names that were present, a bit each
-	first  int            // index of the first unknown key in parser.keys
-	many   map[string]key // the unknown keys, if there are many; by parser.identity
+	keySet *KeySet   // of the object
+	count  int       // keys so far
+	seen   uint64    // the first 64 known names that were present, a bit each
+	first  int       // index of the first unknown key in parser.keys
+	many   *keyTable // the unknown keys, if there are many
 }
 
 // member parses a key, the colon and the value.
@@ -128,14 +128,10 @@ func (p *parser) name(k key) []byte {
 // the KeySet folds keys, unknown names that differ in case only are the same.
 func (p *parser) findKey(m *members, k key) (same key, found bool) {
 	if m.many == nil && (p.keyCount-m.first == manyKeys || p.keyCount == len(p.keys)) {
-		p.moveToMap(m)
+		p.moveToTable(m)
 	}
 	if m.many != nil {
-		id := p.identity(m, k)
-		if same, found = m.many[id]; !found {
-			m.many[id] = k
-		}
-		return same, found
+		return p.findInTable(m, k)
 	}
 	if !m.keySet.foldsKeys() || k.known {
 		return p.findPair(m.first, k)
@@ -149,16 +145,24 @@ func (p *parser) findKey(m *members, k key) (same key, found bool) {
 	return key{}, false
 }
 
-// identity returns a text that is equal for keys that are the same.
-func (p *parser) identity(m *members, k key) string {
+// findInTable is findKey for the keys in m.many.
+func (p *parser) findInTable(m *members, k key) (same key, found bool) {
+	id := p.identity(m, k, &p.wanted)
+	return m.many.find(id, k, func(other key) bool { return bytes.Equal(id, p.identity(m, other, &p.compared)) })
+}
+
+// identity returns a text that is equal for keys that are the same. It is valid until buffer is used again.
+func (p *parser) identity(m *members, k key, buffer *[]byte) []byte {
 	name := p.name(k)
 	if !m.keySet.foldsKeys() {
-		return string(name)
+		return name
 	}
 	if k.known {
-		return string(name) + "\xff" // no folded name ends so
+		*buffer = append(append((*buffer)[:0], name...), 0xff) // no folded name ends so
+	} else {
+		*buffer = appendFolded((*buffer)[:0], name)
 	}
-	return string(appendFolded(nil, name))
+	return *buffer
 }
 
 // findPair returns the key from first on that equals k, and adds k if there is none.
@@ -178,11 +182,11 @@ func (p *parser) push(k key) {
 	p.keyCount++
 }
 
-// moveToMap moves the unknown keys of m to a map.
-func (p *parser) moveToMap(m *members) {
-	m.many = make(map[string]key, 2*manyKeys)
+// moveToTable moves the unknown keys of m to a table.
+func (p *parser) moveToTable(m *members) {
+	m.many = newKeyTable()
 	for _, k := range p.keys[m.first:p.keyCount] {
-		m.many[p.identity(m, k)] = k
+		p.findInTable(m, k)
 	}
 	p.keyCount = m.first
 }

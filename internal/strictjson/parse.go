@@ -15,6 +15,8 @@ type parser struct {
 	keyCount int     // the length of keys
 	text     []byte  // unescaped keys
 
+	wanted, compared []byte // buffers of parser.identity
+
 	at     int    // Offset of the Error
 	reason string // Reason of the Error
 }

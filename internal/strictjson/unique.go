@@ -7,7 +7,7 @@ import "bytes"
 // written in several ways, nor for arrays of many elements.
 func (p *parser) distinct(first, start, end int) {
 	if !isCanonical(p.data[start:end]) || p.keyCount-first == manyKeys || p.keyCount == len(p.keys) {
-		p.recordFit(false)
+		p.result.Valid = false
 		return
 	}
 	_, found := p.findPair(first, key{start: int32(start), end: int32(end)})

@@ -40,8 +40,8 @@ func newRun(m *Model, req model.Request) *run {
 // resumeFrom extends r by the rest of req and reports whether r is where a new run would
 // be after the same conversation. If it is not, r must not be used any more.
 //
-// It is there if req continues r's conversation within the same turn, and if the current
-// step, recorded or live, has the state and tools that the script saw in it.
+// It is there if req continues r's conversation within the same turn. The current step, recorded or
+// live, must also have the state and tools that the script saw in it.
 func (r *run) resumeFrom(req model.Request) bool {
 	if !r.c.continues(req) {
 		return false

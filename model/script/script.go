@@ -51,9 +51,9 @@ type Config struct {
 	Memory      int           // bytes for each agent's script; 0 is 64 MiB
 	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative is none
 
-	// Workers runs the scripts in worker processes. Nil runs them in this process, where a script
-	// that never returns from a built-in function of the engine occupies a processor for ever, and
-	// a fault of the engine ends the process.
+	// Workers runs the scripts in worker processes. Nil runs them in this process. There a script that
+	// never returns from a built-in function of the engine occupies a processor for ever, and a
+	// fault of the engine ends the process.
 	Workers *WorkerPool
 
 	// CheckLater makes New return a Model whose source has not run. The first Generate or Roles

@@ -118,8 +118,8 @@ func errPoolClosed() error {
 	return errcode.New(errcode.ToolUnavailable, "the browser is closed: the module was unloaded")
 }
 
-// release ends a call. The browser is paused if no call uses it for some seconds, at once if a
-// call has timed out, and closed if no call uses it for the idle timeout.
+// release ends a call. The browser is paused if no call uses it for some seconds, or at once after a
+// call that has timed out. It is closed if no call uses it for the idle timeout.
 func (p *pool) release(b *leasedBrowser, timedOut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,8 +182,8 @@ func (p *pool) makeRoom(by identity.Principal) error {
 	return nil
 }
 
-// leastRecent reports whether there are as many browsers as there may be, and returns the one
-// without calls that was used least recently, nil if all were used a short time ago.
+// leastRecent reports whether there are as many browsers as there may be. Of those without calls it
+// returns the one that was used least recently, nil if all were used a short time ago.
 func (p *pool) leastRecent() (oldest *leasedBrowser, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

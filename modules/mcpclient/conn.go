@@ -45,6 +45,7 @@ type conn struct {
 	calls     atomic.Uint64 // for progress tokens
 	server    string        // its name, for people
 	relay     Relay         // what it may ask for besides persons
+	readsLogs bool          // a logReader relays log messages, not the library
 	log       *slog.Logger
 	mu        sync.Mutex                     // guards what follows
 	progress  map[string]func(tool.Progress) // by token
@@ -52,6 +53,8 @@ type conn struct {
 	abandoned bool                           // a call ended without an answer
 	doubted   bool                           // the server asked after that
 	retired   bool                           // no call begins any more
+	owner     string                         // for whom the first call was made: the owner of tool.Call.FairKey
+	shared    bool                           // calls were made for several owners
 	since     time.Time                      // when it was made; does not change
 
 	renewAfter time.Duration // Config.RenewAfter
@@ -93,6 +96,7 @@ func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth
 		_ = n.session.Wait()
 		close(n.done)
 	}()
+	n.startLogging(ctx)
 	return n, nil
 }
 
@@ -113,9 +117,10 @@ func (n *conn) transport(ctx context.Context, c Config, auth mcpauth.Authorizer)
 		if err != nil {
 			return nil, &ServerError{Err: err}
 		}
+		n.readsLogs = true
 		n.kill = func() { p.kill(); _ = p.transport.Close() }
 		n.protocolErr, n.stderr = p.fault, p.lastStderr
-		return &connectedTransport{p.transport}, nil
+		return &connectedTransport{logReader{p.transport, n}}, nil
 	}
 	address, err := url.Parse(c.URL)
 	if err != nil {
@@ -150,6 +155,10 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		default:
 		}
 	}
+	var onLog func(context.Context, *sdk.LoggingMessageRequest)
+	if !n.readsLogs {
+		onLog = func(_ context.Context, r *sdk.LoggingMessageRequest) { n.relayLog(r.Params) }
+	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "rolecall", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:       n.relay.capabilities(),
 		ElicitationHandler: n.elicit,
@@ -164,6 +173,7 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { toolsChanged() },
 		ResourceUpdatedHandler:      n.resourceUpdated,
 		ProgressNotificationHandler: n.reportProgress,
+		LoggingMessageHandler:       onLog,
 	})
 	client.AddReceivingMiddleware(n.elicitDirectly)
 	return client

@@ -32,15 +32,16 @@ type openCall struct {
 var errRenewed = fmt.Errorf("the connection is being renewed: %w", sdk.ErrConnectionClosed)
 
 // beginCall registers a call until end is called. A call whose context has ended by then counts as
-// one without an answer. Errors: errRenewed.
-func (n *conn) beginCall(ctx context.Context) (end func(), err error) {
+// one without an answer. owner is that of tool.Call.FairKey. Errors: errRenewed.
+func (n *conn) beginCall(ctx context.Context, owner string) (end func(), err error) {
 	call := &openCall{ctx: ctx}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.retired {
 		return nil, errRenewed
 	}
-	n.open[call] = true
+	n.shared = n.shared || owner == "" || n.owner != "" && n.owner != owner
+	n.open[call], n.owner = true, owner
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()

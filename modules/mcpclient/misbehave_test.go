@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
@@ -321,4 +323,32 @@ func TestModule_Reconnects(t *testing.T) {
 			t.Errorf("the server got %d requests at once", n)
 		}
 	})
+}
+
+// A server may close the stream of a call and answer on the next one: the client resumes it.
+func TestModule_ResumesStream(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "far", Version: "1"}, nil)
+	var closed atomic.Int64
+	server.AddTool(&sdk.Tool{Name: "cut", Description: "d", InputSchema: anyObject}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if r.Extra.CloseSSEStream != nil {
+			closed.Add(1)
+			r.Extra.CloseSSEStream(sdk.CloseSSEStreamArgs{RetryAfter: time.Millisecond})
+		}
+		return textResult("resumed"), nil
+	})
+	resumed := make(chan string, 10)
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{EventStore: sdk.NewMemoryEventStore(nil)})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.Header.Get("Last-Event-ID"); id != "" {
+			resumed <- id
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	fx := newFixture(t)
+	fx.load(mcpclient.Config{Name: "far", URL: web.URL, Revision: "2025-11-25"})
+	fx.want(fx.callWith(t.Context(), "far__cut", `{}`), "resumed")
+	if closed.Load() != 1 || len(resumed) == 0 {
+		t.Errorf("the stream was closed %d times and resumed %d times", closed.Load(), len(resumed))
+	}
 }

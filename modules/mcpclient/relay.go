@@ -14,11 +14,12 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Relay is what a server may ask the client of a call for, besides a person. The zero Relay is
+// Relay is what a server may ask the client of a call for, besides a person, and tell it. The zero Relay is
 // the one without any right.
 type Relay struct {
 	Sampling bool // answers of the client's model, to texts and without tools
 	Roots    bool // the client's roots, unless the server has a session: they are those of no call there
+	Logging  bool // its log messages reach the client of a call, on connections of one owner
 }
 
 // capabilities returns what a server is offered.

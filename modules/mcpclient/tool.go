@@ -94,7 +94,8 @@ var errTimeout = errors.New("the server did not answer in time")
 
 // send sends the request, reports the progress to the caller and returns the result.
 func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, error) {
-	end, err := n.beginCall(ctx) // also of a resource or a prompt: the server may ask meanwhile
+	owner, _ := c.FairKey()
+	end, err := n.beginCall(ctx, owner) // also of a resource or a prompt: the server may ask meanwhile
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -110,6 +111,7 @@ func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Resul
 	defer stop()
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: t.pin.Tool, Arguments: c.Args}
 	params.SetProgressToken(token)
+	n.askForLogs(params)
 	r, err := n.callWithInput(ctx, params)
 	if code := errcode.CodeOf(err); code == errcode.InputRequired || code == errcode.InputUnavailable || code == errcode.InvalidArguments {
 		return tool.Failure(c.Name, err), nil

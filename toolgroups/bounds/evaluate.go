@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 )
@@ -50,7 +51,7 @@ func (c *Check) CheckArguments(args json.RawMessage, inputs TaskInputs) *Violati
 	if !c.Readable() {
 		return &Violation{Operator: "bind", Problem: "the stored bounds cannot be read"}
 	}
-	return c.read(string(args), inputs, maxWork)
+	return c.read(unsafe.String(unsafe.SliceData(args), len(args)), inputs, maxWork) // not kept: a Violation has no part of it
 }
 
 // read compares arguments with all paths of c, in at most so many steps.
@@ -182,7 +183,7 @@ func (r *reading) elements(n *node, depth int, array string) {
 // rule bounds.
 func (r *reading) members(n *node, depth int, object string) {
 	var few [8]string
-	found, similar := few[:], uint32(0) // by child
+	found, similar := few[:], uint32(0) // by child, of which there are at most MaxPaths
 	if n.children > len(few) {
 		found = make([]string, n.children)
 	}

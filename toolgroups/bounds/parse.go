@@ -134,6 +134,9 @@ func splitPointer(pointer string) ([]string, error) {
 		return nil, fmt.Errorf("a path has at most %d steps", maxSteps)
 	}
 	for i, step := range steps {
+		if !strings.Contains(step, "~") {
+			continue
+		}
 		if strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(step), "~") {
 			return nil, errors.New(`write "~" in a path as ~0, and "/" as ~1`)
 		}

@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { ask } from "./dialog.js";
-import { command, count, duration } from "./format.js";
+import { command, count, duration, excerpt } from "./format.js";
 import { lineDiff } from "./line-diff.js";
 import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
 import { goTo, placeLink } from "./place.js";
@@ -12,6 +12,7 @@ import { goTo, placeLink } from "./place.js";
 /** @typedef {import("./screen.js").Place} Place */
 
 const shownMost = 1000;
+const argsMost = 50; // requests whose arguments are shown in the list
 
 /** The ids of the requests that the user has chosen, to decide about them at once. */
 const chosen = /** @type {Set<string>} */ (new Set());
@@ -19,15 +20,20 @@ const chosen = /** @type {Set<string>} */ (new Set());
 /** The arguments that the user edits, by the id of the request. */
 const drafts = /** @type {Map<string, string>} */ (new Map());
 
+/** The arguments of requests on one line, by their ids and digests. */
+const shortArgs = /** @type {Map<string, string>} */ (new Map());
+
 /** @type {import("./screen.js").Screen} */
 export const approvals = {
   id: "approvals", title: "Approvals", key: "a", scope: "caller",
   loadKey: (place) => place.id,
-  async load(place, signal) {
+  async load(place, signal, shown) {
     const page = await list("api/v1/approvals", {}, shownMost, signal);
     const first = place.id || page.items[0]?.id;
     const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
-    return { waiting: page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until)), more: page.more, one, outcomes: [] };
+    const waiting = page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until));
+    readArgs(waiting.slice(0, argsMost), signal, shown);
+    return { waiting, more: page.more, one, outcomes: [] };
   },
   isEmpty: (data) => data.waiting.length === 0 && !data.one,
   empty: () => ({ text: "No call waits for your approval. Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
@@ -52,6 +58,27 @@ export const approvals = {
   },
 };
 
+/**
+ * Reads the arguments of requests for the list, one after another. Those that are not on the list
+ * any more are forgotten.
+ * @param {any[]} requests
+ * @param {AbortSignal} signal
+ * @param {Page} page
+ */
+async function readArgs(requests, signal, page) {
+  const listed = new Set(requests.map((a) => a.id + a.digest));
+  [...shortArgs.keys()].filter((key) => !listed.has(key)).forEach((key) => shortArgs.delete(key));
+  for (const { id, digest } of requests) {
+    if (!shortArgs.has(id + digest) && !signal.aborted) {
+      const one = await get("api/v1/approvals/" + encodeURIComponent(id), {}, signal).catch(() => undefined); // it may be decided already
+      if (one) {
+        shortArgs.set(id + one.digest, excerpt(one.text ?? "", 160));
+        page.redraw();
+      }
+    }
+  }
+}
+
 /** @param {any} request */
 function goToRequest(request) {
   if (request) {
@@ -66,7 +93,8 @@ function requestList(data, place, page) {
     <label class="check"><input type="checkbox" .checked=${chosen.has(a.id)} @change=${() => choose(a.id, page)}><span class="hidden">Choose the call of ${a.tool}</span></label>
     <a href=${placeLink("approvals", a.id, place.params)} aria-current=${a.id === data.one?.id ? "true" : nothing}><code>${a.tool}</code></a>
     <span>${a.operation ? html`by operator ${a.starter}` : html`by role ${a.role}${a.starter ? html` for ${a.starter}` : nothing}`}</span>
-    <span>${deadline(a, page.now)}</span></li>`)}</ul>
+    <span>${deadline(a, page.now)}</span>
+    ${shortArgs.has(a.id + a.digest) ? html`<code class="args">${shortArgs.get(a.id + a.digest)}</code>` : nothing}</li>`)}</ul>
     ${data.more ? html`<p class="quiet">The first ${shownMost} are listed.</p>` : nothing}`;
 }
 

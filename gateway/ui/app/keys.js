@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/lit-html/lit-html.js";
 import { ask } from "./dialog.js";
+import { openActions } from "./palette.js";
 import { goTo } from "./place.js";
 
 const stored = "rolecall-keys";
@@ -39,6 +40,7 @@ export function navigationKeys(e, screens) {
   switch (e.key) {
     case "g": goPressed = Date.now(); return true;
     case "?": showKeys(screens); return true;
+    case ".": return openActions();
     case "/": return focusOn("[data-filter]");
     case "Escape": return goBack();
     case "j": case "k": return moveRow(e.key === "j" ? 1 : -1);
@@ -79,8 +81,11 @@ function moveRow(step) {
 /** @param {import("./screen.js").Screen[]} screens */
 function showKeys(screens) {
   const keys = [
-    ...screens.filter((s) => s.key).map((s) => [`g ${s.key}`, s.title]), ["/", "Filter"], ["j, k", "Next and previous row"],
-    ["Enter", "Open"], ["Esc", "Close"], ["[, ]", "Previous and next denied call of a task"], ["?", "This help"],
+    ...screens.filter((s) => s.key).map((s) => [`g ${s.key}`, s.title]), ["Ctrl K", "Go to a screen, role, agent, task, tool or approval"],
+    [".", "Actions of the screen"], ["/", "Filter"], ["j, k", "Next and previous row"], ["← ↑ → ↓", "Move in the tree of the organization"],
+    ["Enter", "Open"], ["Esc", "Close"], ["[, ]", "Previous and next denied call of a task"],
+    ...screens.some((s) => s.id === "organization") ? [["m, a, t", "Send a message to the chosen agent, abort its turn, terminate it"]] : [],
+    ["y, n, e, x", "Approve, deny, edit or choose the call that is shown"], ["?", "This help"],
   ];
   ask({
     title: "Keys", confirm: lettersAreOff() ? "Turn letters on" : "Turn letters off",

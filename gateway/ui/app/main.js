@@ -8,13 +8,14 @@ import { artifacts } from "./artifacts.js";
 import { clock, duration } from "./format.js";
 import { isTyping, navigationKeys } from "./keys.js";
 import { organization } from "./organization.js";
+import { openPlaces } from "./palette.js";
 import { empty, failure, quiet, skeleton } from "./parts.js";
 import { currentPlace, placeLink } from "./place.js";
 import { record } from "./record.js";
 import { roles } from "./roles.js";
-import { signIn } from "./signin.js";
+import { returnFromIssuer, signIn } from "./signin.js";
 import { start } from "./start.js";
-import { follow, renew, stop } from "./stream.js";
+import { follow, renew, stop, watchTask } from "./stream.js";
 import { task } from "./task.js";
 import { setTheme, themePicker } from "./theme.js";
 import { tools } from "./tools.js";
@@ -73,6 +74,7 @@ function draw() {
   const begun = performance.now();
   drawing = false;
   render(state.session === undefined ? nothing : state.session === null ? signIn(enter, redraw) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
+  watchTask(state.session && state.data !== undefined && state.screen?.watch?.(state.data) || "");
   const done = afterDraw;
   afterDraw = [];
   for (const f of done) {
@@ -122,7 +124,7 @@ async function begin() {
   }
   shownTo = who;
   const { last } = await get("api/v1/events", { limit: 1 });
-  follow(last, who, { onEvents, onApprovals, onState, onGap: () => load() });
+  follow(last, who, { onEvents, onApprovals, onState, onTexts, onGap: () => load() });
   renew();
   countApprovals();
   arrive(true);
@@ -178,6 +180,15 @@ function onEvents(events) {
   }
   if (changed) {
     eventsAt ||= performance.now();
+    redraw();
+  }
+}
+
+/** @param {string} task @param {import("./writing.js").Part[]} parts @param {boolean} begin */
+function onTexts(task, parts, begin) {
+  const { screen, data } = state;
+  if (data !== undefined && screen?.watch?.(data) === task) {
+    screen.write?.(data, parts, begin);
     redraw();
   }
 }
@@ -263,7 +274,10 @@ function arrive(again = false) {
     load();
   }
   if (moved) {
-    page.afterDraw(() => document.querySelector("h1")?.focus());
+    page.afterDraw(() => {
+      document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+      document.querySelector("h1")?.focus();
+    });
   }
   redraw();
 }
@@ -283,6 +297,7 @@ async function load() {
     if (loading.signal.aborted) {
       return;
     }
+    watchTask(""); // the new data has no parts of texts yet
     Object.assign(state, { data, error: undefined, loadedAt: Date.now(), loading: undefined });
     onEvents(state.missed.splice(0));
     if (state.missedSome) {
@@ -351,6 +366,7 @@ function navigation() {
   const { session } = state;
   return html`<aside class="side" aria-label="rolecall">
     <div class="brand"><img src="ui/app/icon.svg" alt="">rolecall</div>
+    <button type="button" class="find" @click=${() => openPlaces(allowedScreens().filter((s) => !s.hidden), session)}>Go to … <kbd aria-hidden="true">Ctrl K</kbd></button>
     <nav aria-label="Screens"><ul>${allowedScreens().filter((s) => !s.hidden).map((s) => html`<li>
       <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s === approvals && state.waiting ? html`<span class="badge">${state.waiting}<span class="hidden"> wait</span></span>` : s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
     <div class="who">${themePicker(redraw)}
@@ -369,6 +385,11 @@ addEventListener("hashchange", () => state.session && arrive());
 addEventListener("pagehide", stop);
 addEventListener("pageshow", (e) => e.persisted && enter());
 addEventListener("keydown", (e) => {
+  if (state.session && (e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === "k") {
+    e.preventDefault();
+    openPlaces(allowedScreens().filter((s) => !s.hidden), state.session);
+    return;
+  }
   if (!state.session || e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey) {
     return;
   }
@@ -384,4 +405,5 @@ addEventListener("keydown", (e) => {
 });
 setInterval(redraw, 10_000); // relative times
 setTheme();
+returnFromIssuer();
 enter();

@@ -14,6 +14,8 @@
  * @property {string} [tool] that it calls now
  * @property {number} [deniedAt] when a call of it was last denied, in milliseconds since 1970
  * @property {string} [deniedTool]
+ * @property {string} [wait] what it waits for, besides a message
+ * @property {string} [waitCall] the call that waits
  */
 /**
  * @typedef {object} Task
@@ -22,6 +24,7 @@
  * @property {string} status
  * @property {string} caller
  * @property {string} createdAt
+ * @property {{code?: string, message?: string}} [reason] why it is paused
  * @property {Agent[]} agents
  */
 /** @typedef {{task: Task, agent?: Agent, depth: number, children: number, open: boolean, more?: number, id: string}} Row */
@@ -48,6 +51,35 @@ export function newTree(tasks, more) {
 }
 
 /**
+ * Notes for which agents calls wait for approval.
+ * @param {Tree} tree
+ * @param {any[]} approvals
+ */
+export function addApprovals(tree, approvals) {
+  for (const { agent, call, tool } of approvals) {
+    set(tree.agents.get(agent), { wait: `approval of ${tool}`, waitCall: call });
+  }
+}
+
+/**
+ * Returns what an agent waits for, "" if it does not wait.
+ * @param {Agent} agent
+ * @param {Task | undefined} task
+ */
+export function waitOf(agent, task) {
+  if (agent.status === "terminated" || agent.status === "finished") {
+    return "";
+  }
+  if (agent.wait) {
+    return agent.wait;
+  }
+  if (task?.status === "paused") {
+    return `the task to be resumed (${task.reason?.code ?? "paused"})`;
+  }
+  return agent.status === "waiting" ? "a message" : "";
+}
+
+/**
  * Applies an event. It reports whether the tree has changed.
  * @param {Tree} tree
  * @param {OrgEvent} e
@@ -69,11 +101,17 @@ export function applyEvent(tree, e) {
     case "tool_call": return set(agent, e.decision === "denied"
       ? { deniedAt: Date.parse(e.at), deniedTool: e.tool }
       : { status: "calling", tool: e.tool });
-    case "tool_result": case "tool_error": return set(agent, { status: "thinking", tool: undefined });
+    case "approval_requested": return set(agent, { wait: `approval of ${e.tool}`, waitCall: e.call });
+    case "question_asked": return set(agent, { wait: `an answer to a question of ${e.tool}`, waitCall: e.call });
+    case "approval_decided": return e.outcome !== "vote" && endWait(agent, e.call);
+    case "question_answered": return endWait(agent, e.call);
+    case "tool_result": case "tool_error": endWait(agent, e.call); return set(agent, { status: "thinking", tool: undefined });
     case "state_transition": return set(agent, { state: e.to });
     case "message": return set(tree.agents.get(e.message?.to), { status: "thinking" });
-    case "task_paused": return set(task, { status: "paused" });
-    case "task_retried": return set(task, { status: "running" });
+    case "task_paused": return set(task, { status: "paused", reason: { code: e.code, message: e.reason } });
+    case "task_retried": return set(task, { status: "running", reason: undefined });
+    case "paused": return e.role || e.all ? false : set(task, { status: "paused", reason: { code: "paused", message: e.reason } });
+    case "resumed": return e.role || e.all ? false : set(task, { status: "running", reason: undefined });
     case "result": return endTask(task, e.status);
   }
   return false;
@@ -122,6 +160,15 @@ function set(target, changes) {
   }
   Object.assign(target, changes);
   return true;
+}
+
+/**
+ * Ends the wait of an agent for a call. An event without a call ends any wait.
+ * @param {Agent | undefined} agent
+ * @param {string | undefined} call
+ */
+function endWait(agent, call) {
+  return agent?.wait !== undefined && (!call || agent.waitCall === call) && set(agent, { wait: undefined, waitCall: undefined });
 }
 
 /**

@@ -5,7 +5,7 @@ import { hierarchy, tree as tidyTree } from "../vendor/d3-hierarchy/d3-hierarchy
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
 import { command, count, excerpt, shortId } from "./format.js";
-import { applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows } from "./organization-model.js";
+import { addApprovals, applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows, waitOf } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
@@ -26,8 +26,11 @@ export const organization = {
   id: "organization", title: "Organization", key: "o", scope: "operator",
   loadKey: () => "",
   async load(_, signal) {
-    const [page, { all }] = await Promise.all([list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal)]);
+    const [page, { all }, waiting] = await Promise.all([
+      list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal), list("api/v1/approvals", {}, 1000, signal),
+    ]);
     const tree = newTree(page.items, page.more);
+    addApprovals(tree, waiting.items);
     for (const task of tree.tasks.values()) { // with one task, what it did is the first thing to see
       if (tree.tasks.size === 1) {
         view.opened.add(task.id);
@@ -123,7 +126,7 @@ function agentRow(row, agent, index, place, page) {
   return rowFrame(row, index, place, html`
     <div role="gridcell" class="person" ${styled({ "padding-left": `${16 * row.depth}px` })}>${twist(row, page)}<span>${agent.name || shortId(agent.id)}</span>${agent.name?.startsWith(agent.role) ? nothing : quiet(agent.role)}</div>
     <div role="gridcell">${statusMark(agent.status)}</div>
-    <div role="gridcell">${doing(agent, page.now)}</div>
+    <div role="gridcell">${doing(agent, row.task, page.now)}</div>
     <div role="gridcell" class="quiet">${agent.state === "undefined" ? "" : agent.state}</div>
     <div role="gridcell">${when(agent.createdAt, page.now)}</div>`);
 }
@@ -134,10 +137,14 @@ function moreRow(row, index, page) {
     <button type="button" @click=${() => { view.unfolded.add(row.id.slice(0, -1)); page.redraw(); }}>Show ${count(row.more ?? 0, "other agent")}</button></div></div>`;
 }
 
-/** @param {Agent} agent @param {number} now */
-function doing(agent, now) {
+/** @param {Agent} agent @param {Task} task @param {number} now */
+function doing(agent, task, now) {
   if (agent.deniedAt && now - agent.deniedAt < recently) {
     return mark("bad", `${agent.deniedTool} denied`);
+  }
+  const wait = waitOf(agent, task);
+  if (wait) {
+    return wait === "a message" ? quiet("for a message") : html`<span title="waits for ${wait}">${mark("wait", `for ${wait}`)}</span>`;
   }
   return agent.tool ? html`calls <code>${agent.tool}</code>` : nothing;
 }
@@ -202,7 +209,7 @@ function details(row, page) {
   if (!row) {
     return html`<aside class="panel" aria-label="Details"><p class="quiet">Choose a task or an agent. The arrow keys move; Enter opens the task.</p></aside>`;
   }
-  return html`<aside class="panel" aria-label="Details">${row.agent ? agentDetails(row.agent, page) : taskDetails(row.task, page)}</aside>`;
+  return html`<aside class="panel" aria-label="Details">${row.agent ? agentDetails(row.agent, row.task, page) : taskDetails(row.task, page)}</aside>`;
 }
 
 /** @param {Task} task @param {import("./screen.js").Page} page */
@@ -227,8 +234,8 @@ async function learn(id, page) {
   page.redraw();
 }
 
-/** @param {Agent} agent @param {import("./screen.js").Page} page */
-function agentDetails(agent, page) {
+/** @param {Agent} agent @param {Task} task @param {import("./screen.js").Page} page */
+function agentDetails(agent, task, page) {
   const more = known.get(agent.id);
   if (!more) {
     known.clear(); // only the chosen one is kept
@@ -237,7 +244,7 @@ function agentDetails(agent, page) {
   const over = agent.status === "terminated" || agent.status === "finished";
   return html`<h2>${agent.name || agent.role}</h2>
     ${facts([
-      ["Role", html`<a href=${placeLink("roles", agent.role)}>${agent.role}</a>`], ["Status", statusMark(agent.status)], ["Now", doing(agent, page.now)],
+      ["Role", html`<a href=${placeLink("roles", agent.role)}>${agent.role}</a>`], ["Status", statusMark(agent.status)], ["Now", doing(agent, task, page.now)],
       ["State", agent.state === "undefined" ? undefined : agent.state], ["Spawned", when(agent.createdAt, page.now)], ["Id", idChip(agent.id)],
       ["Calls", more?.calls && html`${more.calls.total}${more.calls.denied ? html`, ${mark("bad", `${more.calls.denied} denied`)}` : nothing}`],
       ["Objective", more?.taskBrief?.objective], ["May call", more?.tools && (over ? quiet("nothing more") : names(more.tools, 40))],

@@ -25,6 +25,8 @@
  * @property {(place: Place, signal: AbortSignal, page: Page) => Promise<any>} load
  * @property {(data: any, place: Place) => Promise<void>} [refresh] loads again only what fold cannot learn from events, in place of load
  * @property {(data: any, e: OrgEvent, place: Place) => boolean | "reload"} [fold] applies an event, and reports whether the data changed or must be loaded again
+ * @property {(data: any) => string} [watch] the task in which models write what is shown, "" for none
+ * @property {(data: any, parts: import("./writing.js").Part[], begin: boolean) => void} [write] applies parts of what they write; begin voids the parts before
  * @property {(data: any, place: Place) => boolean} [isEmpty]
  * @property {(place: Place) => {text: string, command?: string}} [empty] what would be here, and the command that makes one
  * @property {(data: any, place: Place, page: Page) => any} [tools] controls beside the title

@@ -3,10 +3,42 @@
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { get, send } from "./api.js";
 import { mark } from "./parts.js";
+import { currentPlace } from "./place.js";
 
 let error = "";
+
+const kept = "rolecall-place"; // where the user was before an issuer was asked
+
+/** What the codes of failed attempts mean. A link may name a code, but no text. */
+const failures = /** @type {Record<string, string>} */ ({
+  unauthenticated: "The issuer has not signed you in, or the attempt took too long. Begin again.",
+  insufficient_permissions: "The issuer knows you, but you have no role here. Ask an operator to give you one.",
+  rate_limited: "Too many attempts to sign in have failed. Wait a minute and begin again.",
+  tool_unavailable: "The issuer does not answer. Try again later, or sign in with a token.",
+  route_not_found: "There is no such issuer here. Choose one of those below.",
+});
+
+/** Learns from the address whether an attempt at an issuer has failed, and returns to where the user was. */
+export function returnFromIssuer() {
+  const { screen, params } = currentPlace();
+  const failed = screen === "sign-in-failed";
+  const back = sessionStorage.getItem(kept) ?? "";
+  if (failed) {
+    error = failures[params.code] ?? `The attempt to sign in has failed. Begin again.`;
+  }
+  if (failed || location.hash === "" && back) {
+    history.replaceState(null, "", location.pathname + back);
+  }
+  if (!failed) {
+    sessionStorage.removeItem(kept);
+  }
+}
 /** @type {string[] | undefined} */
 let issuers; // with which users sign in; undefined: not asked yet
+
+function keepPlace() {
+  sessionStorage.setItem(kept, location.hash);
+}
 
 /** @param {() => void} redraw */
 async function learnIssuers(redraw) {
@@ -47,5 +79,5 @@ export function signIn(entered, redraw) {
       <div class="buttons"><button class="primary">Sign in</button></div>
     </form>
     ${issuers?.length ? html`<p class="or quiet">or</p>
-      <div class="issuers">${issuers.map((name) => html`<a class="button" href="ui/login?issuer=${encodeURIComponent(name)}&to=${back}">Sign in with ${name}</a>`)}</div>` : nothing}</main>`;
+      <div class="issuers">${issuers.map((name) => html`<a class="button" @click=${keepPlace} href="ui/login?issuer=${encodeURIComponent(name)}&to=${back}">Sign in with ${name}</a>`)}</div>` : nothing}</main>`;
 }

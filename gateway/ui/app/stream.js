@@ -6,6 +6,7 @@
  * @property {(events: OrgEvent[]) => void} onEvents
  * @property {() => void} onApprovals the calls have changed that wait for the user
  * @property {(since: number) => void} onState 0 while the stream is live, else when it was lost
+ * @property {(task: string, parts: import("./writing.js").Part[], begin: boolean) => void} onTexts models write in the task that the tab shows; begin voids the parts before
  * @property {() => void} onGap events were missed: what is shown must be loaded again
  */
 
@@ -39,6 +40,7 @@ export function follow(after, user, listener) {
       case "approvals": return listener.onApprovals();
       case "live": return listener.onState(0);
       case "lost": return listener.onState(data.since);
+      case "texts": return listener.onTexts(data.task, data.parts, data.begin);
       case "gap": return listener.onGap();
     }
   };
@@ -50,8 +52,22 @@ export function renew() {
   port?.postMessage({ type: "renew" });
 }
 
+let watchedTask = "";
+
+/**
+ * Asks for the texts that models write in a task; "" for none.
+ * @param {string} task
+ */
+export function watchTask(task) {
+  if (task !== watchedTask) {
+    watchedTask = task;
+    port?.postMessage({ type: "watch", task });
+  }
+}
+
 /** Ends the share of this tab. */
 export function stop() {
+  watchedTask = "";
   port?.postMessage({ type: "end" });
   port?.close();
   port = undefined;

@@ -10,6 +10,7 @@ import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, st
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { addEvent, newTrace, timeScale, trimTrace } from "./spans.js";
+import { addPart, endWriting } from "./writing.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -20,6 +21,7 @@ const eventsShown = 5000; // of one task
 const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 100; // entries of the conversation that are drawn at once
+const writersMost = 20; // agents whose answers in progress are drawn
 const barsMost = 1000; // of the waterfall
 const rowsMost = 200; // of the table of the same
 
@@ -38,9 +40,19 @@ export const task = {
     if (e.task !== data.task.id) {
       return false;
     }
+    endWriting(data.writing, e);
     const added = addEvent(data.trace, e);
     data.cut = trimTrace(data.trace, eventsShown) || data.cut;
     return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered"].includes(e.type) ? "reload" : added;
+  },
+  watch: (data) => data.task && !hasEnded(data.task.status) ? data.task.id : "",
+  write(data, parts, begin) {
+    if (begin) {
+      data.writing.clear();
+    }
+    for (const part of parts) {
+      addPart(data.writing, part, data.trace.last);
+    }
   },
   heading: (data) => data.task && excerpt(data.task.text, headingMost),
   isEmpty: (data) => data.tasks?.length === 0,
@@ -72,7 +84,7 @@ async function loadTask(id, signal) {
   for (const e of events.items.reverse()) {
     addEvent(trace, e);
   }
-  return { task: found, trace, cut: events.more };
+  return { task: found, trace, cut: events.more, writing: new Map() };
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -198,11 +210,11 @@ function waterfall(data, place, page) {
   const scale = timeScale(trace, chartWidth - 8, now);
   const lane = new Map(agents.map((a, i) => [a.id, i]));
   const height = laneHeight * agents.length + 24;
-  return html`<svg class="waterfall" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the agents over time; the table below has the same"><svg class="waterfall lanes" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
     ${agents.map((a, i) => svg`<text x="0" y=${laneHeight * i + 17}>${a.name.slice(0, 20)}</text><line x1=${nameWidth} x2=${nameWidth + chartWidth} y1=${laneHeight * (i + 1)} y2=${laneHeight * (i + 1)}></line>`)}
     ${visibleBars(trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place))).map(barShape)}
     ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
-  </svg>
+  </svg></div>
   ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
   <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
     html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>
@@ -273,7 +285,7 @@ function spanTable(data) {
 }
 
 /** What of the events belongs into a conversation. */
-const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "state_transition"]);
+const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "approval_requested", "approval_decided", "state_transition"]);
 
 /** @param {any} data @param {Place} place */
 function conversation(data, place) {
@@ -284,7 +296,17 @@ function conversation(data, place) {
   const shown = entries.slice(from, from + saidMost);
   return html`${others(from, "earlier", entries[from], place)}
     <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>
-    ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}`;
+    ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}
+    ${writers(data)}`;
+}
+
+/** The answers that models are writing. */
+function writers(/** @type {any} */ data) {
+  const drafts = [...data.writing].filter(([, d]) => (d.text || d.note) && !d.recorded);
+  return html`<div class="talk writers">${repeat(drafts.slice(0, writersMost), ([agent]) => agent, ([agent, d]) => html`<article class="writing">
+      <header><strong>${data.trace.agents.get(agent)?.name ?? ""}</strong> ${d.note ? mark("wait", `waits: ${d.note}`) : mark("work", "is writing")}</header>
+      <p class="text">${d.cut ? "… " : ""}${d.text}</p></article>`)}</div>
+    ${drafts.length > writersMost ? html`<p class="quiet">${count(drafts.length - writersMost, "other agent")} write, too.</p>` : nothing}`;
 }
 
 /**
@@ -328,6 +350,8 @@ function entryHead(e, agent, data) {
     case "resumed": return html`<strong>Resumed</strong> ${quiet("by " + e.by)}`;
     case "task_paused": return html`<strong>The task paused</strong> ${mark("wait", e.reason)} <code>${e.code}</code>`;
     case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + e.by)}`;
+    case "approval_requested": return html`<strong>${agent}</strong> ${mark("wait", "waits for approval of")} <code>${e.tool}</code>`;
+    case "approval_decided": return html`<strong>${e.by || "rolecall"}</strong> ${mark(e.outcome === "denied" || e.outcome === "expired" ? "bad" : "good", e.outcome)} <code>${e.tool}</code> ${quiet(e.reason ?? "")}`;
     case "question_asked": return html`<strong>${e.tool}</strong> ${mark("wait", "asks")}`;
   }
   return html`${quiet(e.type)}`;

@@ -84,10 +84,18 @@ function details(data, place, page) {
   const own = data.tools.filter((/** @type {any} */ t) => t.group === group.id);
   return html`<aside class="panel" aria-label="Details"><h2>${group.id}</h2>
     ${facts([["About", group.description], ["Owner", group.owner], ["Parent", group.parent], ["Reserved", group.isReserved ? "yes" : undefined], ["Children", group.children?.length ? names(group.children, 20) : undefined]])}
-    ${table("Tools of the group", ["Tool", "Effect"], own.map((/** @type {any} */ t) => ({ href: placeLink("tools", group.id, { ...place.params, tool: t.name }), current: t === one, cells: [html`<code>${t.name}</code>`, t.effect ?? ""] })))}
+    ${table("Tools of the group", ["Tool", "Effect", "Flags"], own.map((/** @type {any} */ t) => ({ href: placeLink("tools", group.id, { ...place.params, tool: t.name }), current: t === one, cells: [html`<code>${t.name}</code>`, html`<span class="fixed">${t.effect ?? ""}</span>`, flagsOf(t)] })))}
     ${one ? html`<h3><code>${one.name}</code></h3><p>${one.description}</p>
-      ${facts([["Effect", one.effect], ["States", one.availableInStates?.join(", ")], ["Leads to", one.state]])}
+      ${facts([["Effect", one.effect], ["Flags", flagsOf(one)], ["States", one.availableInStates?.join(", ")], ["Leads to", one.state]])}
       ${page.session.operator ? html`<p><a href=${placeLink("access", "", { tool: one.name })}>Who may call it?</a></p>` : nothing}
       <h3>Arguments</h3>${json(one.inputSchema ?? {})}` : nothing}
     ${commandLine(command("group", "show", group.id))}</aside>`;
+}
+
+/**
+ * The flags of a tool. A tool without flags of its own counts as one with all of them.
+ * @param {any} tool
+ */
+function flagsOf(tool) {
+  return html`${tool.flags?.length ? tool.flags.join(", ") : "none"}${tool.flagsKnown ? nothing : html` ${mark("unknown", "not set")}`}`;
 }

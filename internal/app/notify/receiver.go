@@ -19,7 +19,7 @@ import (
 // Limits of a receiver.
 const (
 	savedStep  = 10_000          // events without a message after which the position is stored
-	maxPause   = 5 * time.Minute // that an answer may ask for with Retry-After
+	maxPause   = 5 * time.Minute // longest delay that Retry-After may set
 	retryPause = 5 * time.Second // after an error of the journal
 )
 
@@ -28,11 +28,12 @@ type receiver struct {
 	config.Notification
 	engine *Engine
 	client *http.Client
-	before *receiver // of the same name, which has to stop first; nil for none
+	before *receiver // the earlier receiver of this name, which must stop first; nil for none
 	count  *counters
 
-	begun   bool // guarded by Engine.mu
-	failing bool // the last attempt failed; only run uses it
+	begun   bool        // guarded by Engine.mu, like unlink
+	unlink  func() bool // ends the link to the context of start; nil before start
+	failing bool        // the last attempt failed; only run uses it
 	cancel  context.CancelFunc
 	ctx     context.Context
 	done    chan struct{}
@@ -75,7 +76,7 @@ func (r *receiver) start(ctx context.Context) {
 		return
 	}
 	r.begun = true
-	context.AfterFunc(ctx, r.cancel)
+	r.unlink = context.AfterFunc(ctx, r.cancel)
 	go r.run()
 }
 
@@ -86,7 +87,9 @@ func (r *receiver) stop() {
 	if !r.begun {
 		r.begun = true
 		close(r.done)
+		return
 	}
+	r.unlink()
 }
 
 func (r *receiver) wait() { <-r.done }

@@ -60,7 +60,7 @@ name: suite
 command: ${EVERYTHING}
 prefix: ""
 effect: readOnly
-relay: [sampling, roots]
+relay: [sampling, roots, logging]
 revision: %s`
 
 // The suite tests the everything server of the Go SDK through rolecall serve. Both speak the

@@ -740,6 +740,16 @@ var mutations = []mutation{
 		"./org TestSuspendRole_IsNotLiftedByOthers",
 	},
 	{
+		"a damaged record resumes a role of the configuration", "org/load.go",
+		`o.lost.add(r.Value)`, ``,
+		"./org TestSuspendRole_DamagedRecord",
+	},
+	{
+		"a damaged record is of a role of no name", "org/lost_role.go",
+		`l.any = true`, ``,
+		"./org TestSuspendRole_DamagedRecord",
+	},
+	{
 		"an agent resumes a role", "org/suspension.go",
 		`	case by.Kind != identity.Operator:`, `	case by.Kind != identity.Operator && by.Kind != identity.Agent:`,
 		"./org TestSuspendRole_Errors",
@@ -1031,8 +1041,31 @@ var mutations = []mutation{
 	},
 	{
 		"an agent may spawn any number of agents", "runtime/limits.go",
-		`	if a.state.hires < limit || a.rt.tracker.hasDriver(id) {`, `	if true {`,
+		`	if limit == 0 || a.state.hires < limit {`, `	if true {`,
 		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"roles do not bound how many agents one agent spawns", "runtime/limits.go",
+		`limit := rt.org.HiresOf(id)`, `limit := 0`,
+		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"the depth of a role holds for its own agents only", "org/line_limits.go",
+		`for at := p; at != nil; at = at.parent {
+		if most`, `for at := p; at == p; at = at.parent {
+		if most`,
+		"./org TestLineLimits_Depth",
+	},
+	{
+		"a role that an agent creates has limits of its own", "org/line_limits.go",
+		`least, id = least.within(role.Limits.LineLimits), identity.RoleID(role.CreatedByRole)`, `least = least.within(role.Limits.LineLimits)`,
+		"./org TestLineLimits_Hires",
+	},
+	{
+		"a task takes longer than its role allows", "org/task.go",
+		`	o.limitTaskTime(&task, agent.Role)
+`, ``,
+		"./org TestLineLimits_Time",
 	},
 	{
 		"a task without a budget may use any number of tokens", "runtime/runtime.go",
@@ -1516,9 +1549,24 @@ var mutations = []mutation{
 		"./org TestDiff_NamesBounds",
 	},
 	{
+		"a pause ends the requests of the role", "runtime/approval_record.go",
+		`d.Rule() == toolgroups.NotGranted && d.Suspended() == "" {`, `!d.Allowed() {`,
+		"./runtime TestApproval_ToolKept",
+	},
+	{
 		"a task ends before the agent of a lost request goes on", "runtime/approval_record.go",
 		`if rt.tracker.acquire(a.Task) {`, `if false {`,
 		"./runtime TestApproval_ToolLostKeepsTask",
+	},
+	{
+		"requests whose tool was lost in a pause go on waiting", "runtime/hold.go",
+		`lost = rt.voidLost(b, rt.lostInPause(id))`, ``,
+		"./runtime TestApproval_ToolLostInPause",
+	},
+	{
+		"requests of roles below go on waiting", "runtime/approval_record.go",
+		`rt.approvals.callsOf(rt.org.RolesConcerned(role))`, `rt.approvals.callsOf([]identity.RoleID{role})`,
+		"./runtime TestApproval_ToolLostBelow",
 	},
 	{
 		"requests go on waiting when a role was deleted", "runtime/organization.go",
@@ -1686,6 +1734,17 @@ var mutations = []mutation{
 		"./gateway/mcpserver TestParamHeaders_Compared",
 	},
 	{
+		"a header repeats a number in any form", "gateway/mcpserver/param_header.go",
+		`return whole == strconv.FormatFloat(v.Num, 'f', -1, 64) && strings.Trim(fraction, "0") == ""`,
+		`n, err := strconv.ParseFloat(text, 64); return err == nil && n == v.Num && (whole != "" || fraction != "")`,
+		"./gateway/mcpserver TestParamHeaders_Compared",
+	},
+	{
+		"arguments are copied to compare them with headers", "gateway/mcpserver/param_header.go",
+		`v = memberOf(v, name)`, `v = v.Map()[name]`,
+		"./gateway/mcpserver TestParamHeaders_ManyArguments",
+	},
+	{
 		"a header tells that a tool exists", "gateway/mcpserver/param_header.go",
 		` || !s.offers(sc, q.name) {`, ` {`,
 		"./gateway/mcpserver TestParamHeaders_ForeignToolStaysUnknown",
@@ -1764,6 +1823,16 @@ var mutations = []mutation{
 		"a question that is answered elsewhere stays with the client", "gateway/mcpserver/ask_relay.go",
 		`if r.cancel != nil && r.current == body.Call {`, `if false {`,
 		"./gateway/mcpserver TestAskOrganization_QuestionAnsweredElsewhere",
+	},
+	{
+		"log messages of a server reach another owner", "modules/mcpclient/logging.go",
+		`n.shared || `, ``,
+		"./modules/mcpclient TestRelayLog",
+	},
+	{
+		"log messages of a server reach one of several calls", "modules/mcpclient/logging.go",
+		` || len(n.open) != 1 {`, ` {`,
+		"./modules/mcpclient TestRelayLog",
 	},
 	{
 		"a connection is renewed while it is new", "modules/mcpclient/elicit.go",

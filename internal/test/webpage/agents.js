@@ -5,6 +5,7 @@
 //   agents N     spawns N agents, which wait
 //   many N       spawns N agents without work, and waits
 //   pay N        spawns a payer, which writes N into a file
+//   hire ROLE    spawns an agent in a role, and answers with its answer
 //   anything     answers with the text
 const brief = { objective: "Wait.", constraints: [], inputs: "None.", outputs: "None.", completion_criteria: "None." };
 
@@ -46,6 +47,11 @@ role("root", function* (task) {
     }
     yield receive();
     return "done";
+  }
+  if (word === "hire") {
+    yield hire(number, "Write.", {});
+    const answer = yield receive();
+    return answer.payload;
   }
   if (word === "pay") {
     yield hire("payer", "Pay.", { amount: number });

@@ -100,7 +100,8 @@ func (p *tab) checkNarrow(place string) {
 	}
 }
 
-// The form has a button for each issuer with which users sign in, and none without.
+// The form has a button for each issuer with which users sign in, and none without. A user comes back
+// to the place that was asked for. The page explains an attempt that fails in its own words.
 func TestPage_SignsInWithAnIssuer(t *testing.T) {
 	idp := oidctest.NewSignInIssuer(t)
 	idp.Secret = "" // a public client
@@ -110,8 +111,20 @@ func TestPage_SignsInWithAnIssuer(t *testing.T) {
 	p := openTab(t, newBrowser(t), s)
 	p.open("/#/access")
 	p.wait(`[...document.querySelectorAll("a")].some((a) => a.innerText === "Sign in with corp")`)
-	p.eval(`[...document.querySelectorAll("a")].find((a) => a.innerText === "Sign in with corp").click(); 0`)
-	p.waitAcrossLoad(`document.body.innerText.includes("corp:ann in role reader")`)
+	const choose = `[...document.querySelectorAll("a")].find((a) => a.innerText === "Sign in with corp").click(); 0`
+	idp.Break = func(claims map[string]any) { claims["groups"] = []string{"guests"} }
+	p.eval(choose)
+	p.waitAcrossLoad(`document.body.innerText.includes("you have no role here") && location.pathname + location.hash === "/#/access"`)
+	p.checkAccessible(axe(t), "failed sign-in")
+	idp.Break = nil
+	p.wait(`[...document.querySelectorAll("a")].some((a) => a.innerText === "Sign in with corp")`)
+	p.eval(choose)
+	p.waitAcrossLoad(`document.body.innerText.includes("corp:ann in role reader") && location.hash === "#/access"`)
+	p.open("/?again#/sign-in-failed?code=%3Cb%3Eowned")
+	p.waitText("in role reader")
+	if text := p.text(); strings.Contains(text, "owned") {
+		t.Errorf("a link shows its text:\n%s", text)
+	}
 
 	without := openTab(t, newBrowser(t), startServer(t))
 	without.open("/")

@@ -30,9 +30,10 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 // errRedirect is the error of a response that names another address.
 var errRedirect = errors.New("it redirects to another address, which is not followed")
 
-// httpClient returns the client for the requests of a login or a refresh. Where they go is said by
-// the server and by issuers, so it follows no redirect, uses no proxy, and connects only to public
-// addresses, those that the operator has configured, and, for a server on this machine, this machine.
+// httpClient returns the client for the requests of a login or a refresh. The server and issuers
+// name the addresses, so the client follows no redirect and uses no proxy. It connects to public
+// addresses and to those that the operator has configured. For a server on this machine it connects
+// to this machine too.
 func (s *Server) httpClient() *http.Client {
 	g := &guardedTransport{server: s}
 	g.base = &http.Transport{

@@ -23,6 +23,9 @@ func (s *Set) Manifest() json.RawMessage {
 	return appendJSON(nil, list)
 }
 
+// elementRequired is the value of required for elements of an array.
+const elementRequired = true
+
 // manifest describes one parameter or element.
 func (f *typeSpec) manifest(name string, required bool, auth []Claim) object {
 	services := []any{}
@@ -32,7 +35,7 @@ func (f *typeSpec) manifest(name string, required bool, auth []Claim) object {
 	o := object{{"name", name}, {"type", manifestType(f.kind)}, {"required", required}, {"description", f.description}, {"authServices", services}}
 	switch {
 	case f.kind == TypeArray:
-		o = append(o, member{"items", f.items.manifest(f.items.name, true, nil)})
+		o = append(o, member{"items", f.items.manifest(f.items.name, elementRequired, nil)})
 	case f.kind == TypeMap && f.items != nil:
 		o = append(o, member{"additionalProperties", object{{"type", f.items.kind}}})
 	case f.kind == TypeMap:

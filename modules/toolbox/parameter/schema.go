@@ -74,6 +74,9 @@ func schemaType(kind string) string {
 	return kind
 }
 
+// notNullable is the value of nullable for elements: they are never null.
+const notNullable = false
+
 // schema returns the JSON schema of the values of f.
 func (f *typeSpec) schema(nullable bool) (o object) {
 	if kind := schemaType(f.kind); nullable {
@@ -87,9 +90,9 @@ func (f *typeSpec) schema(nullable bool) (o object) {
 	o = append(o, f.constraints(nullable)...)
 	switch {
 	case f.kind == TypeArray:
-		o = append(o, member{"items", f.items.schema(false)})
+		o = append(o, member{"items", f.items.schema(notNullable)})
 	case f.kind == TypeMap && f.items != nil:
-		o = append(o, member{"additionalProperties", f.items.schema(false)})
+		o = append(o, member{"additionalProperties", f.items.schema(notNullable)})
 	case f.kind == TypeMap:
 		o = append(o, member{"additionalProperties", true})
 	}

@@ -1,0 +1,85 @@
+package org
+
+import (
+	"math"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+)
+
+// LineLimits bound what is below an agent of a role. They hold for the agents of the role, for all
+// agents below them, and for the agents of roles that they create: the smallest along the line
+// counts. Zero is no limit.
+type LineLimits struct {
+	Depth   int `json:"depth,omitempty"`   // levels of agents below one of its agents
+	Hires   int `json:"hires,omitempty"`   // agents that one agent may spawn, with those that have ended
+	Seconds int `json:"seconds,omitempty"` // that a task takes that begins in the role
+}
+
+// isValid reports whether no limit is negative or too large.
+func (l LineLimits) isValid() bool {
+	for _, n := range []int{l.Depth, l.Hires, l.Seconds} {
+		if n < 0 || n > math.MaxInt32 {
+			return false
+		}
+	}
+	return true
+}
+
+// within returns the smaller of each limit of l and most.
+func (l LineLimits) within(most LineLimits) LineLimits {
+	smaller := func(a, b int) int { return int(smallerAmount(int64(a), int64(b))) }
+	return LineLimits{Depth: smaller(l.Depth, most.Depth), Hires: smaller(l.Hires, most.Hires), Seconds: smaller(l.Seconds, most.Seconds)}
+}
+
+// lineLimits returns the limits of a role and of those that created it. It must be called with mu
+// held.
+func (o *Org) lineLimits(id identity.RoleID) (least LineLimits) {
+	for seen := map[identity.RoleID]bool{}; !seen[id]; {
+		seen[id] = true
+		role, ok := o.roles[id]
+		if !ok {
+			break
+		}
+		least, id = least.within(role.Limits.LineLimits), identity.RoleID(role.CreatedByRole)
+	}
+	return least
+}
+
+// checkDepth returns an error if an agent at the line of p bounds the levels below itself to fewer
+// than a child of p would make. It must be called with mu held.
+func (o *Org) checkDepth(p *agentNode) error {
+	levels := 1
+	for at := p; at != nil; at = at.parent {
+		if most := o.lineLimits(at.role).Depth; most > 0 && levels > most {
+			return limitExceeded("spawn an agent: it would be %d levels below an agent whose role allows %d; do the work yourself, or ask an agent above you", levels, most)
+		}
+		levels++
+	}
+	return nil
+}
+
+// HiresOf returns how many agents an agent may spawn by the roles of its line, 0 for no limit.
+func (o *Org) HiresOf(id identity.AgentID) int {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	var least LineLimits
+	for at := o.agents[id]; at != nil; at = at.parent {
+		least = least.within(o.lineLimits(at.role))
+	}
+	return least.Hires
+}
+
+// limitTaskTime makes the time of a new task that of the role in which it begins, if that is shorter.
+// It must be called with mu held.
+func (o *Org) limitTaskTime(task *Task, role identity.RoleID) {
+	most := time.Duration(o.lineLimits(role).Seconds) * time.Second
+	if most > 0 && (task.Timeout == 0 || task.Timeout > most) {
+		o.setTimeout(task, most)
+	}
+}
+
+// setTimeout sets the time of a new task. It must be called with mu held.
+func (o *Org) setTimeout(task *Task, timeout time.Duration) {
+	task.Timeout, task.Deadline, task.PausedBefore = timeout, task.CreatedAt.Add(timeout), o.totalPaused()
+}
