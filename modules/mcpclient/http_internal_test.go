@@ -14,8 +14,12 @@ import (
 func TestHTTPTransport_WaitsForResumedStream(t *testing.T) {
 	goOn := make(chan struct{})
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		until := goOn
+		if r.Header.Get("Last-Event-Id") == "" {
+			until = nil // no headers at all
+		}
 		select {
-		case <-goOn:
+		case <-until:
 		case <-r.Context().Done():
 		}
 	}))
