@@ -124,7 +124,7 @@ func (w *approvalWatcher) print(change client.ApprovalChange) error {
 	}
 	parts := []string{change.At.UTC().Format(time.RFC3339), change.Type, change.ID, change.Tool, "role " + change.Role}
 	if a := change.Approval; a != nil {
-		parts = append(parts, "for "+starterText(*a), "until "+a.Until.UTC().Format(time.RFC3339))
+		parts = append(parts, "for "+starterText(*a), "until "+a.Until.UTC().Format(time.RFC3339), textutil.TruncateWidth(a.Short, maxShortArgs))
 	}
 	for _, named := range [][2]string{{"to ", change.To}, {"by ", change.By}, {"as ", change.As}, {"reason: ", change.Reason}} {
 		if named[1] != "" {

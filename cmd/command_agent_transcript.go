@@ -77,7 +77,7 @@ func printConversation(ctx context.Context, out io.Writer, api *client.Client, a
 func inConversation(agent client.AgentDetail, e journal.Event) bool {
 	switch e.Body.(type) {
 	case journal.MessageReceived, journal.ModelAnswered, journal.ToolCall, journal.ToolResult, journal.ToolError,
-		journal.StateTransition, journal.UngroundedAnswer, journal.QuestionAsked, journal.QuestionAnswered, journal.ApprovalRequested, journal.ApprovalDecided, journal.ContextCompressed, journal.TurnFailed, journal.AgentTerminated:
+		journal.StateTransition, journal.UngroundedAnswer, journal.QuestionAsked, journal.QuestionAnswered, journal.ApprovalRequested, journal.ApprovalDecided, journal.PatternEnded, journal.ContextCompressed, journal.TurnFailed, journal.AgentTerminated:
 		return e.Agent == agent.ID
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 func newApprovalCommand(c *common) *cobra.Command {
@@ -22,7 +23,8 @@ func newApprovalCommand(c *common) *cobra.Command {
 		Long: `A role says with "approval" which calls wait for people, and whose votes they need. These
 commands show the calls that wait for you, and approve or deny them.`,
 		Example: "  rolecall approval list\n  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31",
-	}, newApprovalListCommand(c), newApprovalShowCommand(c), newApprovalApproveCommand(c), newApprovalDenyCommand(c))
+	}, newApprovalListCommand(c), newApprovalShowCommand(c), newApprovalApproveCommand(c), newApprovalDenyCommand(c),
+		newApprovalStandingCommand(c), newApprovalRevokeCommand(c))
 }
 
 func newApprovalListCommand(c *common) *cobra.Command {
@@ -57,11 +59,11 @@ func approvalListFunc(ctx context.Context, c *common, api *client.Client) error 
 }
 
 // approvalHead is the head of a table of calls that wait.
-var approvalHead = []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL"}
+var approvalHead = []string{"ID", "TOOL", "ROLE", "FOR", "VOTES", "WAITS", "UNTIL", "ARGS"}
 
 // approvalRow returns a row of the table.
 func approvalRow(a client.Approval) []string {
-	return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339)}
+	return []string{a.ID, a.Tool, a.Role, starterText(a), fmt.Sprint(len(a.Votes)), time.Since(a.Asked).Round(time.Second).String(), a.Until.UTC().Format(time.RFC3339), textutil.TruncateWidth(textutil.Sanitize(a.Short), maxShortArgs)}
 }
 
 // starterText returns the name of the user for whom a call is made, or "operator".
@@ -94,6 +96,7 @@ or a caller. Do not follow what they say.`,
 func newApprovalApproveCommand(c *common) *cobra.Command {
 	var d client.ApprovalDecision
 	var args string
+	var further patternFlags
 	cmd := &cobra.Command{
 		Use:   "approve ID...",
 		Short: "Approve calls that wait",
@@ -102,10 +105,15 @@ must approve, or approved. The call is then decided again from the beginning, an
 
 With --args the call runs with other arguments. They must fit the tool's schema, and votes of
 others for the former arguments do not count. With --override an operator approves in place
-of the approvers. The record marks that, with the reason.`,
+of the approvers. The record marks that, with the reason.
+
+With --pattern, further calls of the agent in this task are approved, too: those that fit the
+pattern and have the other arguments of this call. --uses or --for says when that ends. All
+approvers that the rules need must approve the same pattern, else only this call is approved.`,
 		Example: `  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31
   rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --args '{"amount": 3}'
-  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --override --reason "finance is on holiday"`,
+  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --override --reason "finance is on holiday"
+  rolecall approval approve 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --pattern '{"/amount": {"max": 100}}' --uses 5`,
 		Args: approvalIDArgs,
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, ids []string) error {
 			d.Action = "approve"
@@ -114,9 +122,14 @@ of the approvers. The record marks that, with the reason.`,
 					return usageError{errors.New("--args is for one request")}
 				}
 			}
+			var err error
+			if d.Pattern, err = further.pattern(); err != nil {
+				return err
+			}
 			return approvalDecideFunc(ctx, c, api, ids, d)
 		}),
 	}
+	further.add(cmd)
 	cmd.Flags().StringVar(&args, "args", "", "the arguments of the call, a JSON object, in place of those of the agent")
 	cmd.Flags().BoolVar(&d.Override, "override", false, "approve as an operator in place of the approvers; needs --reason")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the record")
@@ -176,7 +189,11 @@ func printOutcomes(c *common, out client.ApprovalOutcomes) error {
 	}
 	rows := table{{"ID", "OUTCOME"}}
 	for _, o := range out.Outcomes {
-		rows = append(rows, []string{o.ID, cmp.Or(o.Outcome, o.Code)}) // a rejected decision has only a code
+		row := []string{o.ID, cmp.Or(o.Outcome, o.Code)} // a rejected decision has only a code
+		if o.Standing != "" {
+			row[1] += ", with the standing approval " + o.Standing
+		}
+		rows = append(rows, row)
 	}
 	return rows.print(c.out)
 }

@@ -116,6 +116,8 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return fmt.Sprintf("? %s  %s waits long: the approval of %s is enough, too", who, textutil.Sanitize(b.Tool), textutil.Sanitize(b.To))
 	case journal.ApprovalDecided:
 		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), decidedText(b))
+	case journal.PatternEnded:
+		return fmt.Sprintf("  %s  %s: %s", who, textutil.Sanitize(b.Tool), patternEndText(b))
 	case journal.UngroundedAnswer:
 		return v.color(red, fmt.Sprintf("! %s  answer withheld: no call of the turn was successful", who))
 	case journal.StateTransition:
@@ -158,6 +160,24 @@ func decidedText(b journal.ApprovalDecided) string {
 	if b.Override {
 		text += ", in place of the approvers"
 	}
+	if b.Standing != "" {
+		text += ", with further calls that fit " + string(b.Pattern)
+	}
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	return textutil.Sanitize(text)
+}
+
+// patternEndText says how a standing approval ended.
+func patternEndText(b journal.PatternEnded) string {
+	text := "the standing approval is " + map[string]string{
+		journal.ApprovalUsed: "used up", journal.ApprovalExpired: "over", journal.ApprovalVoid: "void", journal.PatternRevoked: "revoked",
+	}[b.Outcome]
+	if b.By != "" {
+		text += " by " + b.By
+	}
+	text += " after " + counted(b.Used, "further call", "further calls")
 	if b.Reason != "" {
 		text += ": " + b.Reason
 	}

@@ -74,6 +74,8 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 		return b.Tool + " waits long: the approval of " + b.To + " is enough, too", ""
 	case journal.ApprovalDecided:
 		return b.Tool + ": " + decidedText(b), t.indent(plainPayload(b.Args))
+	case journal.PatternEnded:
+		return b.Tool + ": " + patternEndText(b), ""
 	case journal.UngroundedAnswer:
 		return "answer withheld: no call of the turn was successful", ""
 	case journal.StateTransition:

@@ -15,7 +15,7 @@ import (
 // listApprovals returns the calls that wait and that the sender may approve.
 func (a *api) listApprovals(r *http.Request) (any, error) {
 	list := a.rt.ListApprovals(auth.SenderOf(r))
-	return paginate(r, list, func(p runtime.Approval) string { return creationKey(p.Asked, p.ID) }, approvalOf)
+	return paginate(r, list, func(p runtime.Approval) string { return creationKey(p.Asked, p.ID) }, func(p runtime.Approval) wire.Approval { return a.listedApproval(r, p) })
 }
 
 // showApproval returns one call that waits, with its arguments.
@@ -25,7 +25,7 @@ func (a *api) showApproval(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := approvalOf(found)
-	out.Args, out.Edited, out.Text = args.Asked, args.Edited, argsText(args)
+	out.Args, out.Edited, out.Text, out.Short = args.Asked, args.Edited, argsText(args), args.Short()
 	return out, nil
 }
 
@@ -81,7 +81,11 @@ func (a *api) decideAll(r *http.Request, list []wire.NamedDecision) ([]runtime.A
 		if d.Action != "approve" && d.Action != "deny" {
 			return nil, errcode.New(errcode.InvalidArguments, "field \"action\" is %.80q; want approve or deny", d.Action).With("field", "action")
 		}
-		decisions[i] = runtime.ApprovalDecision{ID: d.ID, Approve: d.Action == "approve", Args: d.Args, Reason: d.Reason, Override: d.Override, Digest: d.Digest}
+		pattern, err := patternOf(d.Pattern)
+		if err != nil {
+			return nil, err
+		}
+		decisions[i] = runtime.ApprovalDecision{ID: d.ID, Approve: d.Action == "approve", Args: d.Args, Reason: d.Reason, Override: d.Override, Digest: d.Digest, Pattern: pattern}
 	}
 	return a.rt.DecideApprovals(r.Context(), auth.SenderOf(r), a.authOf(r), decisions)
 }
@@ -112,9 +116,19 @@ func requesterOf(r *http.Request) runtime.Requester {
 }
 
 func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
-	out := wire.ApprovalOutcome{ID: o.ID, Outcome: o.Outcome}
+	out := wire.ApprovalOutcome{ID: o.ID, Outcome: o.Outcome, Standing: o.Standing}
 	if o.Err != nil {
 		out.Code, out.Message = string(errcode.CodeOf(o.Err)), errcode.Message(o.Err)
+	}
+	return out
+}
+
+// listedApproval returns a request as a list shows it, with the beginning of its arguments. They are read
+// for what is shown, and are missing for a request that has ended meanwhile.
+func (a *api) listedApproval(r *http.Request, p runtime.Approval) wire.Approval {
+	out := approvalOf(p)
+	if _, args, err := a.rt.FindApprovalRequest(r.Context(), auth.SenderOf(r), p.ID); err == nil {
+		out.Short = args.Short()
 	}
 	return out
 }
@@ -124,8 +138,19 @@ func approvalOf(p runtime.Approval) wire.Approval {
 		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
 		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
 	}
-	for _, v := range p.Votes {
-		out.Votes = append(out.Votes, wire.ApprovalVote{By: v.By, As: v.As, Auth: v.Auth, At: v.At})
-	}
+	out.Votes = append(out.Votes, votesOf(p.Votes)...)
 	return out
+}
+
+func votesOf(votes []runtime.ApprovalVote) []wire.ApprovalVote {
+	list := []wire.ApprovalVote{}
+	for _, v := range votes {
+		vote := wire.ApprovalVote{By: v.By, As: v.As, Auth: v.Auth, At: v.At}
+		if v.Pattern != nil {
+			shown := shownPattern(*v.Pattern)
+			vote.Pattern = &shown
+		}
+		list = append(list, vote)
+	}
+	return list
 }

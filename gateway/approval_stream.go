@@ -64,7 +64,7 @@ type approvalStream struct {
 // sendList sends the calls that wait.
 func (s *approvalStream) sendList() error {
 	for _, p := range s.rt.ListApprovals(auth.SenderOf(s.r)) {
-		shown := approvalOf(p)
+		shown := s.listedApproval(s.r, p)
 		if err := s.send(wire.ApprovalChange{Type: wire.ApprovalWaits, At: p.Asked, ID: p.ID, Approval: &shown}); err != nil || s.gone {
 			return err
 		}
@@ -104,7 +104,7 @@ func (s *approvalStream) sendRequest(change wire.ApprovalChange) error {
 	if !ok {
 		return nil
 	}
-	shown := approvalOf(p)
+	shown := s.listedApproval(s.r, p)
 	change.Approval = &shown
 	return s.send(change)
 }

@@ -56,7 +56,7 @@ var eventBodies = []journal.EventBody{
 	journal.ModelAnswered{}, journal.ModelDelta{}, journal.ToolCall{}, journal.ToolResult{}, journal.ToolError{}, journal.StateTransition{},
 	journal.RoleChanged{}, journal.GroupRegistered{}, journal.GroupUnregistered{}, journal.GroupOpened{}, journal.GroupClosed{}, journal.ItemChanged{}, journal.ContextCompressed{}, journal.TurnFailed{},
 	journal.TaskDenied{}, journal.MailDropped{}, journal.BudgetWarning{}, journal.TaskPaused{}, journal.TaskRetried{}, journal.Paused{}, journal.Resumed{}, journal.TaskEnded{}, journal.UngroundedAnswer{}, journal.EventGap{},
-	journal.QuestionAsked{}, journal.QuestionAnswered{}, journal.PromptGot{}, journal.ApprovalRequested{}, journal.ApprovalEscalated{}, journal.ApprovalDecided{},
+	journal.QuestionAsked{}, journal.QuestionAnswered{}, journal.PromptGot{}, journal.ApprovalRequested{}, journal.ApprovalEscalated{}, journal.ApprovalDecided{}, journal.PatternEnded{},
 }
 
 // eventHeader has the fields that all events have.

@@ -168,6 +168,12 @@ func (a *api) approvalRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/approvals/{id}", id: "decideApproval", summary: "Approve or deny a call that waits",
 			scopes: callers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: slices.Concat(unknown, []errcode.Code{errcode.Conflict}, heldErrors), serve: jsonEndpoint(a.decideApproval),
+		}, {
+			method: "GET", path: "/api/v1/standing-approvals", id: "listStandingApprovals", summary: "List the patterns by which further calls of a task are approved, oldest first",
+			params: paged(), scopes: callers, answer: wire.Page[wire.StandingApproval]{}, serve: a.listEndpoint(a.listStanding),
+		}, {
+			method: "POST", path: "/api/v1/standing-approvals/{id}/revoke", id: "revokeStandingApproval", summary: "End a standing approval: no call that starts later uses it",
+			scopes: callers, body: wire.RevokeRequest{}, answer: wire.Revoked{}, errors: unknown, serve: jsonEndpoint(a.revokeStanding),
 		},
 	}
 }

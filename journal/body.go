@@ -237,7 +237,27 @@ type ApprovalDecided struct {
 	Args     json.RawMessage `json:"args,omitempty"`     // that the approver set in place of those of the call
 	Waited   time.Duration   `json:"waited,omitempty"`   // since the request, in nanoseconds
 	Caller   string          `json:"caller,omitempty"`   // as in ToolCall
+
+	// Pattern is an approval.Pattern that the vote is for, besides the call. Standing is the id of
+	// the standing approval if enough people have voted for it. tool_call has that id for further calls.
+	Pattern  json.RawMessage `json:"pattern,omitempty"`
+	Standing string          `json:"standing,omitempty"`
 }
+
+// PatternEnded records the end of a standing approval: no further call uses it.
+type PatternEnded struct {
+	Standing string `json:"standing"`
+	Tool     string `json:"tool"`
+	Outcome  string `json:"outcome"`        // used, expired, void or revoked
+	Used     int    `json:"used"`           // how many calls have used it
+	By       string `json:"by,omitempty"`   // the identity.Principal that revoked it
+	Auth     string `json:"auth,omitempty"` // how the principal was authenticated
+	Reason   string `json:"reason,omitempty"`
+}
+
+// PatternRevoked is the Outcome of a PatternEnded that a person has ended. The others are those of
+// an ApprovalDecided; used means that no use is left.
+const PatternRevoked = "revoked"
 
 // Outcomes of an ApprovalDecided.
 const (
@@ -426,6 +446,7 @@ func (QuestionAnswered) EventType() EventType  { return "question_answered" }
 func (ApprovalRequested) EventType() EventType { return "approval_requested" }
 func (ApprovalEscalated) EventType() EventType { return "approval_escalated" }
 func (ApprovalDecided) EventType() EventType   { return "approval_decided" }
+func (PatternEnded) EventType() EventType      { return "approval_pattern_ended" }
 func (StateTransition) EventType() EventType   { return "state_transition" }
 func (UngroundedAnswer) EventType() EventType  { return "ungrounded_answer" }
 func (RoleChanged) EventType() EventType       { return "role_changed" }
@@ -462,6 +483,7 @@ func (QuestionAnswered) body()  {}
 func (ApprovalRequested) body() {}
 func (ApprovalEscalated) body() {}
 func (ApprovalDecided) body()   {}
+func (PatternEnded) body()      {}
 func (StateTransition) body()   {}
 func (UngroundedAnswer) body()  {}
 func (RoleChanged) body()       {}
@@ -493,7 +515,7 @@ var bodies = byEventType(
 	ToolCall{}, ToolResult{}, ToolError{}, StateTransition{}, RoleChanged{}, GroupRegistered{}, GroupUnregistered{}, GroupOpened{},
 	GroupClosed{}, ItemChanged{}, ContextCompressed{}, TurnFailed{}, MailDropped{}, BudgetWarning{}, TaskPaused{}, TaskRetried{},
 	TaskEnded{}, UngroundedAnswer{}, EventGap{}, QuestionAsked{}, QuestionAnswered{}, PromptGot{}, ApprovalRequested{},
-	ApprovalEscalated{}, ApprovalDecided{}, Paused{}, Resumed{},
+	ApprovalEscalated{}, ApprovalDecided{}, PatternEnded{}, Paused{}, Resumed{},
 )
 
 func byEventType(list ...EventBody) map[EventType]EventBody {

@@ -68,7 +68,8 @@ var bodies = []struct {
 	{journal.QuestionAnswered{Call: "c", Tool: "t", Question: "q", Action: tool.Accept, Content: json.RawMessage(`{}`), By: "b", Reason: "r", Caller: "c"}, "call tool question action content by reason caller"},
 	{journal.ApprovalRequested{Approval: "a", Call: "c", Tool: "t", Args: json.RawMessage(`{}`), Digest: "d", Definition: "f", Rules: json.RawMessage(`[]`), Reason: "r", Epoch: 2, Until: time.Unix(1, 0).UTC(), Caller: "c", For: "p", Operation: "apply", Operator: "o", Auth: "token"}, "approval call tool args digest definition rules reason epoch until caller for operation operator auth"},
 	{journal.ApprovalEscalated{Approval: "a", Call: "c", Tool: "t", Digest: "d", To: "oncall", Until: time.Unix(1, 0).UTC(), Caller: "c"}, "approval call tool digest to until caller"},
-	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c"}, "approval call tool outcome by as auth reason override digest args waited caller"},
+	{journal.ApprovalDecided{Approval: "a", Call: "c", Tool: "t", Outcome: journal.ApprovalGiven, By: "b", As: "finance", Auth: "token", Reason: "r", Override: true, Digest: "d", Args: json.RawMessage(`{}`), Waited: 5, Caller: "c", Pattern: json.RawMessage(`{}`), Standing: "s"}, "approval call tool outcome by as auth reason override digest args waited caller pattern standing"},
+	{journal.PatternEnded{Standing: "s", Tool: "t", Outcome: journal.PatternRevoked, Used: 2, By: "b", Auth: "token", Reason: "r"}, "standing tool outcome used by auth reason"},
 	{journal.BudgetWarning{Owner: "a", Quantity: "tokens", Used: 8, Limit: 10}, "owner quantity used limit"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6, Requests: 7, Calls: 8}, "by tokens costNano requests calls"},
@@ -153,7 +154,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered model_delta tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered group_opened group_closed item_changed context_compressed mail_dropped task_denied task_paused task_retried paused resumed ungrounded_answer error result gap " +
-		"question_asked question_answered prompt_got approval_requested approval_escalated approval_decided budget_warning")
+		"question_asked question_answered prompt_got approval_requested approval_escalated approval_decided approval_pattern_ended budget_warning")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {

@@ -2,9 +2,11 @@ package org
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // PlanRole returns the role that CreateRole would create for by, without an id. It
@@ -14,6 +16,27 @@ func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 	defer o.mu.RUnlock()
 	role, _, err := o.planCreation(by, "", spec)
 	return role, err
+}
+
+// plannedRole is the id of a role that PlanRole has returned. No role has it.
+const plannedRole identity.RoleID = "planned"
+
+// PlannedTools returns the names of the tools that an agent in a new role could call now, in at least
+// one workflow state, sorted. next is a role of PlanRole without an id.
+func (o *Org) PlannedTools(next *Role) []string {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	planned := *next
+	planned.ID = plannedRole
+	view := o.previewScope(plannedRole, toolgroups.AllGroups()).compile(o.config.Groups.CurrentSnapshot(), func(id identity.RoleID) (*Role, bool) {
+		if id == plannedRole {
+			return &planned, true
+		}
+		return o.lookupRole(id)
+	})
+	tools := append([]string{}, view.ToolNames()...)
+	slices.Sort(tools)
+	return tools
 }
 
 // planCreation returns the role that CreateRole would create with an id. exists reports whether by has

@@ -55,6 +55,9 @@ type ApprovalVote struct {
 	Auth string    `json:"auth,omitempty"` // how the person was authenticated
 	At   time.Time `json:"at"`
 
+	// Pattern approves further calls, besides the one that the request is about. Nil approves none.
+	Pattern *approval.Pattern `json:"pattern,omitempty"`
+
 	// Credential is that of ApproverAuth; the vote counts only while it is active.
 	Credential string `json:"credential,omitempty"`
 }
@@ -201,6 +204,9 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 	case !ok && need.Edited: // since useEdited has looked at it
 		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
+		if id, covered := rt.findStanding(p, call, need); covered {
+			return gate.ApprovalVerdict{ID: id, Granted: true}
+		}
 		return rt.newVerdict(p, call)
 	case found.Status == ApprovalDenied:
 		return gate.ApprovalVerdict{ID: found.ID, Denied: deniedError(found, "denied")}
@@ -294,13 +300,17 @@ func (rt *Runtime) isApproved(a *Approval) bool {
 	if a.Override {
 		return len(rt.countedVotes(a.Votes[max(0, len(a.Votes)-1):])) == 1
 	}
-	var people []approval.Vote
-	for _, v := range a.Votes {
+	return a.Rules.Satisfied(rt.votesNow(a.Votes), rt.now().Sub(a.Asked))
+}
+
+// votesNow returns votes as they count now.
+func (rt *Runtime) votesNow(votes []ApprovalVote) (people []approval.Vote) {
+	for _, v := range votes {
 		if vote, ok := rt.voteNow(v); ok {
 			people = append(people, vote)
 		}
 	}
-	return a.Rules.Satisfied(people, rt.now().Sub(a.Asked))
+	return people
 }
 
 // CheckCredentials sets what reports whether a credential of ApproverAuth is active. Without it no

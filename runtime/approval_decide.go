@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups/approval"
@@ -22,6 +24,10 @@ type ApprovalDecision struct {
 	Reason   string          // of a denial, which the agent reads, or of an override
 	Override bool            // the operator approves in place of the approvers; needs a reason
 	Digest   string          // of the arguments that the person saw; "" is not compared
+
+	// Pattern also approves further calls of the agent that fit it, once the votes of people for
+	// the same pattern satisfy the rules. Nil approves this call only.
+	Pattern *approval.Pattern
 }
 
 // ApprovalOutcome is what has become of a decision.
@@ -29,6 +35,8 @@ type ApprovalOutcome struct {
 	ID      string
 	Outcome string // of journal.ApprovalDecided: vote, approved or denied; "" after an error
 	Err     error  // why the decision does not count, with an errcode.Code
+
+	Standing string // id of the StandingApproval that there is now, if the decision had a pattern
 }
 
 // maxDecided is how many decisions one commit has.
@@ -55,15 +63,21 @@ type ApproverAuth struct {
 // Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
 // ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself;
 // Conflict for a second vote, and for other arguments than the person saw; InvalidArguments, and
-// those of the gate for edited arguments.
+// those of the gate for edited arguments; LimitExceeded for a pattern that finds no room.
 func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
 	}
-	out, edited := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list))
+	out, edited, rests := make([]ApprovalOutcome, len(list)), make([]approval.Rules, len(list)), make([]string, len(list))
+	list, shown := slices.Clone(list), make([]json.RawMessage, len(list))
 	for i, d := range list {
 		out[i].ID = d.ID
-		edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i])
+		if shown[i], out[i].Err = rt.overriddenArgs(ctx, by, &list[i]); out[i].Err != nil {
+			continue
+		}
+		if edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i]); out[i].Err == nil {
+			rests[i], out[i].Err = rt.checkPattern(ctx, by, &list[i])
+		}
 	}
 	var decided []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
@@ -73,13 +87,17 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 			}
 			a, e, err := rt.decideApproval(by, auth, d, edited[i])
 			if err == nil && d.Override {
-				err = rt.judgeOverride(b, Requester{by, auth.How}, a, d)
+				err = rt.judgeOverride(b, Requester{by, auth.How}, a, d, shown[i])
 			}
 			if err != nil {
 				out[i].Err = err
 				continue
 			}
 			e.Auth, out[i].Outcome = auth.How, e.Outcome
+			if s, ok := rt.grantPattern(&a, d.Pattern, rests[i]); ok {
+				rt.storeStanding(b, s)
+				e.Standing, out[i].Standing = s.ID, s.ID
+			}
 			b.Events = append(b.Events, rt.approvalEvent(a, e))
 			rt.storeApproval(b, a)
 			if d.Args != nil {
@@ -137,7 +155,7 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 // request. It is called within the commit.
 func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
-	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args}
+	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args, Pattern: patternText(d.Pattern)}
 	a, err := rt.approvalOf(by, d.ID)
 	if err != nil {
 		return a, e, err
@@ -155,10 +173,15 @@ func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d Ap
 		a.Status, a.Denial, e.Outcome = ApprovalDenied, cmp.Or(d.Reason, "no reason was named"), journal.ApprovalRefused
 		return a, e, nil
 	}
+	if d.Pattern != nil {
+		if err := rt.standing.checkRoom(&a); err != nil {
+			return a, e, err
+		}
+	}
 	if d.Args != nil {
 		rt.editApproval(&a, d.Args)
 	}
-	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential})
+	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential, Pattern: d.Pattern})
 	a.Override, e.Outcome = d.Override, journal.ApprovalVoted
 	if rt.isApproved(&a) {
 		a.Status, a.Until, e.Outcome = ApprovalGranted, rt.now().Add(a.Rules.Deadline()), journal.ApprovalGiven
@@ -253,6 +276,20 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 	return need.Rules, err
 }
 
+// overriddenArgs returns the arguments of a call that an operator wants to approve in place of the
+// approvers, nil for another decision. The decision is then about these arguments.
+func (rt *Runtime) overriddenArgs(ctx context.Context, by identity.Principal, d *ApprovalDecision) (json.RawMessage, error) {
+	if !d.Override || !rt.isHeld(by, approval.Override) {
+		return nil, nil
+	}
+	a, args, err := rt.FindApprovalRequest(ctx, by, d.ID)
+	if err != nil {
+		return nil, err
+	}
+	d.Digest = cmp.Or(d.Digest, a.Digest)
+	return args.Current(), nil
+}
+
 // LookupApproval returns a request that has not ended and that by may see.
 func (rt *Runtime) LookupApproval(by identity.Principal, id string) (Approval, bool) {
 	a, err := rt.approvalOf(by, id)
@@ -284,6 +321,19 @@ func (a ApprovalArgs) Current() json.RawMessage {
 		return a.Edited
 	}
 	return a.Asked
+}
+
+// maxShortArgs bounds the text of ApprovalArgs.Short, in bytes.
+const maxShortArgs = 160
+
+// Short returns the beginning of the arguments that the votes are about, for a list: on one line, with
+// invisible characters escaped.
+func (a ApprovalArgs) Short() string {
+	var line bytes.Buffer
+	if json.Compact(&line, a.Current()) != nil {
+		return ""
+	}
+	return textutil.Truncate(string(textutil.EscapeUnprintable(line.Bytes()[:min(line.Len(), 4*maxShortArgs)])), maxShortArgs)
 }
 
 // FindApprovalRequest returns a request that has not ended and that by may see, with its

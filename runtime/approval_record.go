@@ -63,6 +63,7 @@ func (rt *Runtime) storeApproval(b *journal.Batch, a Approval) {
 // checkTaken returns gate.ErrSuperseded if the approval of an allowed call is not granted any
 // more, or if another request for a denied one was recorded since. It is called within the commit that starts the call.
 func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) error {
+	uses := map[string]int{} // of standing approvals, by id
 	for _, c := range calls {
 		need, asks := c.Need()
 		if asks && c.Code() == errcode.ApprovalRequired {
@@ -77,6 +78,13 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 		if !asks || !c.Allowed() {
 			continue
 		}
+		if s, ok := rt.standing.find(c.Approval()); ok {
+			uses[s.ID]++
+			if s.Pattern.Uses > 0 && uses[s.ID] > s.Left || !rt.covers(&s, p, c.Request.Call, need) {
+				return gate.ErrSuperseded
+			}
+			continue
+		}
 		a, ok := rt.approvals.find(c.Approval())
 		if !ok || a.Status != ApprovalGranted || !rt.now().Before(a.Until) || a.Digest != need.Args || !rt.isBound(&a, p, c.Request.Call, need) {
 			return gate.ErrSuperseded
@@ -89,20 +97,24 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 // request of an agent's call that was denied for another reason, or that needs none any more, is
 // void. It is called within the commit that records the decisions, after checkTaken.
 func (rt *Runtime) takeApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission) {
-	if rt.approvals.isEmpty() {
+	if rt.approvals.isEmpty() && rt.standing.isEmpty() {
 		return
 	}
 	for _, c := range calls {
+		if p.Kind == identity.Agent {
+			rt.standing.release(p.Agent, c.Request.ID)
+		}
 		if c.Waiting() {
 			continue
 		}
-		if _, asks := c.Need(); asks && (c.Allowed() || c.Code() == errcode.ApprovalDenied) {
+		_, asks := c.Need()
+		if covered := asks && c.Allowed() && rt.useStanding(b, c.Approval()); !covered && asks && (c.Allowed() || c.Code() == errcode.ApprovalDenied) {
 			rt.approvals.remove(b, c.Approval())
 			continue
 		}
 		if a, ok := rt.approvals.byCall(agentKey(p.Agent, c.Request.ID)); ok && p.Kind == identity.Agent {
 			reason := "the call was denied"
-			if c.Allowed() {
+			if c.Allowed() { // or a standing approval covers it
 				reason = "the call needs no approval any more"
 			}
 			rt.endApproval(b, a, journal.ApprovalVoid, reason)
@@ -175,6 +187,7 @@ func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRe
 		}
 		rt.endApproval(b, a, journal.ApprovalVoid, "the tool is not available to the role any more")
 	}
+	rt.voidLostStanding(b)
 	return lost
 }
 

@@ -71,7 +71,8 @@ func (b *bank) open(t *testing.T) {
 func (b *bank) openWith(t *testing.T, wrap func(journal.Store) journal.Store) {
 	t.Helper()
 	transfer, err := tool.New("transfer", "Transfer money.", func(_ context.Context, in struct {
-		Amount int `json:"amount"`
+		Amount int    `json:"amount"`
+		Payee  string `json:"payee,omitempty"`
 	}) (any, error) {
 		b.paid.Add(1)
 		return in.Amount, nil

@@ -277,6 +277,7 @@ func (rt *Runtime) recordTerminations(b *journal.Batch, by identity.Principal, e
 	for _, t := range ended {
 		b.Purge = append(b.Purge, t.Agent)
 		rt.voidApprovals(b, t.Task, "its agent was terminated", func(a *Approval) bool { return a.Agent == t.Agent })
+		rt.voidStanding(b, "its agent was terminated", func(s *StandingApproval) bool { return s.Agent == t.Agent })
 		b.Events = append(b.Events, rt.terminatedEvent(by, t))
 		rt.tracker.endBudget(t.Task, t.Agent)
 	}

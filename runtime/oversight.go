@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
@@ -169,8 +170,8 @@ func (rt *Runtime) useApproval(b *journal.Batch, from Requester, a Approval) {
 }
 
 // judgeOverride returns why the approval of a call in place of its approvers is held, nil if it is
-// not. The approval of the override is used. It is called within the commit of the decision.
-func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d ApprovalDecision) error {
+// not. args are those that the votes are about. The approval of the override is used. It is called within the commit of the decision.
+func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d ApprovalDecision, args json.RawMessage) error {
 	if !rt.isHeld(from.By, approval.Override) {
 		return nil
 	}
@@ -182,11 +183,22 @@ func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d
 		kind: approval.Override, subject: a.ID, request: call, bound: []string{a.Digest, string(a.Bound[:])},
 		text: map[string]any{"operation": approval.Override, "request": call},
 	}
+	if d.Args == nil { // else the request has them
+		op.text = map[string]any{"operation": approval.Override, "request": call, "args": shownArgs(args)}
+	}
 	granted, held := rt.judgeOperation(b, from, &op)
 	if held == nil {
 		rt.useApproval(b, from, granted)
 	}
 	return held
+}
+
+// shownArgs returns arguments as approvers of an override read them: large ones are cut, and a text.
+func shownArgs(args json.RawMessage) any {
+	if len(args) <= maxEventArgs {
+		return args
+	}
+	return textutil.Truncate(string(args), maxEventArgs)
 }
 
 // voidOperations ends the requests for operations that match. It is called within a commit.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -18,6 +19,7 @@ type heldRole struct {
 	was, next org.Role // was is zero for a new role
 	diff      *org.PermissionDiff
 	gains     bool
+	tools     []string // of a new role: what an agent in it could call now
 }
 
 // judgeRole calls plan and returns the approval that the planned change may use, or why it is held.
@@ -55,6 +57,10 @@ func (h *heldRole) operation() *operation {
 		text["effect"] = h.diff
 		lasting, _ := json.Marshal([]any{h.diff.Roles, h.diff.Tasks}) // agents come and go
 		op.bound = append(op.bound, string(lasting))
+	}
+	if h.was.ID == "" {
+		text["tools"] = h.tools
+		op.bound = append(op.bound, strings.Join(h.tools, "\n"))
 	}
 	op.text = text
 	return op
@@ -99,6 +105,7 @@ func (rt *Runtime) planCreate(by identity.Principal, spec org.RoleSpec) (heldRol
 	h := heldRole{verb: "create", request: withoutRequest(spec), next: next}
 	if next.ID == "" {
 		h.gains = rt.org.Widens(new(org.Role), &next)
+		h.tools = rt.org.PlannedTools(&next)
 	} else {
 		h.was = next
 	}

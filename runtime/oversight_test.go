@@ -103,6 +103,9 @@ func TestOversight_RoleGain(t *testing.T) {
 	b.wantDecided(t, bruno, runtime.ApprovalDecision{ID: id, Approve: true, Override: true, Reason: "r"}, "insufficient_permissions")
 	b.wantDecided(t, b.approvers["security ann"], runtime.ApprovalDecision{ID: id, Approve: true, Args: mustJSON(obj{})}, "invalid_arguments")
 	found, args, err := b.FindApprovalRequest(t.Context(), b.approvers["security ann"], id)
+	if tools := gjson.GetBytes(args.Asked, "tools").Raw; tools != `["balance","transfer"]` {
+		t.Errorf("tools of the new role: %s", tools)
+	}
 	if err != nil || found.Operation != approval.RoleGain || found.Starter != "alice" || !strings.Contains(gjson.GetBytes(args.Asked, "changes.toolGroups.to").Raw, "probe") || found.Digest != approval.DigestJSON(args.Asked) {
 		t.Fatalf("%+v, %s, %v", found, args.Asked, err)
 	}
@@ -393,6 +396,10 @@ func TestOversight_Override(t *testing.T) {
 			t.Fatalf("%+v", a)
 		}
 		id = a.ID
+		_, args, err := b.FindApprovalRequest(t.Context(), b.approvers["security ann"], id)
+		if err != nil || gjson.GetBytes(args.Asked, "args.amount").Int() != 7 || !strings.Contains(args.Short(), `"amount":7`) {
+			t.Errorf("the arguments are not shown: %s, %q, %v", args.Asked, args.Short(), err)
+		}
 	}
 	b.wantDecided(t, alice, runtime.ApprovalDecision{ID: id, Approve: true, Override: true, Reason: "r"}, "insufficient_permissions")
 	b.wantDecided(t, b.approvers["security ann"], approve(id), "approved")

@@ -98,6 +98,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 			return err
 		}
 		rt.voidApprovals(b, id, "its task was retried", func(a *Approval) bool { return a.Task == id })
+		rt.voidStanding(b, "its task was retried", func(s *StandingApproval) bool { return s.Task == id })
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: id, Agent: task.Top, Role: rt.topRoleName(&task),
 			Body: journal.TaskRetried{By: by.String(), Tokens: extra.Tokens, Cost: extra.Cost, Requests: extra.Requests, Calls: extra.Calls}})
 		b.Put = append(b.Put, append(storeRecords(changes), journal.Record{Kind: kindTurns, Key: string(id)})...)

@@ -114,6 +114,7 @@ type Runtime struct {
 	mail        *waitingMail
 	disk        *diskGuard
 	approvals   *approvalTable
+	standing    *standingTable
 	oversight   atomic.Pointer[approval.Oversight] // changed within commits only; nil for none
 	credentials atomic.Pointer[func(string) bool]  // see CheckCredentials
 	deltas      deltaHub                           // live output for WatchTask
@@ -152,7 +153,8 @@ func New(config Config) (*Runtime, error) {
 	}
 	rt.useSettings(config.settingsFor(OrgConfig{}))
 	rt.approvals = newApprovalTable(rt.now)
-	if err := rt.loadApprovals(); err != nil {
+	rt.standing = newStandingTable()
+	if err := errors.Join(rt.loadApprovals(), rt.loadStanding()); err != nil {
 		return nil, fmt.Errorf("load requests for approval: %w", err)
 	}
 	if err := rt.loadOversight(); err != nil {

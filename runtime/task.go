@@ -403,6 +403,7 @@ func (rt *Runtime) taskEndBatch(task *org.Task, end org.TaskEnd) func(*journal.B
 			b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)
 		}
 		rt.voidApprovals(b, task.ID, "its task has ended", func(a *Approval) bool { return a.Task == task.ID })
+		rt.voidStanding(b, "its task has ended", func(s *StandingApproval) bool { return s.Task == task.ID })
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRoleName(task), Body: e})
 		b.Put = append(b.Put, journal.Record{Kind: kindTurns, Key: string(task.ID)})
 		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, end, rt.store.LastSeq()))...)

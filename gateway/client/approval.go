@@ -22,6 +22,8 @@ type (
 	NamedDecision     = wire.NamedDecision     // one of them
 	ApprovalOutcome   = wire.ApprovalOutcome   // what has become of a decision
 	ApprovalOutcomes  = wire.ApprovalOutcomes  // of several
+	ApprovalPattern   = wire.ApprovalPattern   // further calls that a decision approves
+	StandingApproval  = wire.StandingApproval  // a pattern that was approved
 )
 
 // ListApprovals lists the calls that wait and that the sender may approve, oldest first.
@@ -59,6 +61,17 @@ func (c *Client) FollowApprovals(ctx context.Context) iter.Seq2[ApprovalChange, 
 // FindApproval returns a call that waits, with its arguments.
 func (c *Client) FindApproval(ctx context.Context, id string) (Approval, error) {
 	return doJSON[Approval](ctx, c, request{method: http.MethodGet, path: apiPath("approvals", id)})
+}
+
+// ListStandingApprovals lists the patterns by which further calls are approved, oldest first.
+func (c *Client) ListStandingApprovals(ctx context.Context) iter.Seq2[StandingApproval, error] {
+	return listAll[StandingApproval](ctx, c, apiPath("standing-approvals"), nil)
+}
+
+// RevokeStandingApproval ends a standing approval. No call that starts later uses it.
+func (c *Client) RevokeStandingApproval(ctx context.Context, id, reason string) error {
+	_, err := doJSON[wire.Revoked](ctx, c, request{method: http.MethodPost, path: apiPath("standing-approvals", id, "revoke"), body: wire.RevokeRequest{Reason: reason}})
+	return err
 }
 
 // DecideApproval approves or denies a call.

@@ -29,6 +29,7 @@ type Approval struct {
 	Args      json.RawMessage    `json:"args,omitempty"`   // of the call; only of one request
 	Edited    json.RawMessage    `json:"edited,omitempty"` // that an approver has set; the votes are about these
 	Text      string             `json:"text,omitempty"`   // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
+	Short     string             `json:"short,omitempty"`  // the beginning of these arguments, at most 160 bytes, with invisible characters escaped
 	Digest    string             `json:"digest"`           // of the arguments that the votes are about
 	Asked     time.Time          `json:"asked"`
 	Until     time.Time          `json:"until"` // after that the call is denied
@@ -64,6 +65,42 @@ type ApprovalVote struct {
 	As   string    `json:"as,omitempty"`   // name of the role
 	Auth string    `json:"auth,omitempty"` // how the person was authenticated
 	At   time.Time `json:"at"`
+
+	// Pattern is what the vote approves besides the call.
+	Pattern *ApprovalPattern `json:"pattern,omitempty"`
+}
+
+// ApprovalPattern approves further calls of the same agent and tool within the task. They fit Args,
+// and their other arguments are those of the call that waits. Uses or Seconds is required.
+type ApprovalPattern struct {
+	Args    json.RawMessage `json:"args"`              // conditions by path, as of bind
+	Uses    int             `json:"uses,omitempty"`    // how many further calls
+	Seconds int64           `json:"seconds,omitempty"` // from the approval on; else until the task ends
+}
+
+// StandingApproval is a pattern that enough people have approved.
+type StandingApproval struct {
+	ID      string           `json:"id"`
+	Request string           `json:"request"` // id of the request that was approved with it
+	Task    identity.TaskID  `json:"task"`
+	Agent   identity.AgentID `json:"agent"`
+	Tool    string           `json:"tool"`
+	Role    string           `json:"role"`
+	Pattern ApprovalPattern  `json:"pattern"`
+	Used    int              `json:"used"` // how many calls have used it
+	Votes   []ApprovalVote   `json:"votes"`
+	Since   time.Time        `json:"since"`
+	Until   *time.Time       `json:"until,omitempty"` // absent: until the task ends
+}
+
+// RevokeRequest is the body of POST /api/v1/standing-approvals/{id}/revoke.
+type RevokeRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// Revoked names a standing approval that has ended.
+type Revoked struct {
+	ID string `json:"id"`
 }
 
 // ApprovalDecision is the body of POST /api/v1/approvals/{id}.
@@ -73,6 +110,9 @@ type ApprovalDecision struct {
 	Reason   string          `json:"reason,omitempty"`   // of a denial, which the agent reads; required with override
 	Override bool            `json:"override,omitempty"` // an operator approves in place of the approvers
 	Digest   string          `json:"digest,omitempty"`   // of the arguments that were seen; others are rejected
+
+	// Pattern also approves further calls, once enough people have approved the same one.
+	Pattern *ApprovalPattern `json:"pattern,omitempty"`
 }
 
 // ApprovalDecisions is the body of POST /api/v1/approvals.
@@ -92,6 +132,8 @@ type ApprovalOutcome struct {
 	Outcome string `json:"outcome,omitempty"` // vote, approved or denied; absent after an error
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
+
+	Standing string `json:"standing,omitempty"` // id of the standing approval, if the pattern is approved
 }
 
 // ApprovalOutcomes are the outcomes of decisions, in their order.

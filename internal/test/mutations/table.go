@@ -1621,6 +1621,54 @@ var mutations = []mutation{
 		"./runtime TestApproval_Caller",
 	},
 	{
+		"a pattern lets arguments differ that it does not name", "runtime/standing.go",
+		`&& s.Pattern.Rest(call.Args) == s.Rest`, ``,
+		"./runtime TestStanding_CoversCalls",
+	},
+	{
+		"a use of a pattern is not counted", "runtime/standing.go",
+		`if s.Left--; s.Pattern.Uses > 0`, `if s.Pattern.Uses > 0`,
+		"./runtime TestStanding_CoversCalls",
+	},
+	{
+		"one of several approvers sets a pattern", "runtime/standing.go",
+		`return v.Pattern == nil || !v.Pattern.Equal(*pattern)`, `return false`,
+		"./runtime TestStanding_TwoRoles",
+	},
+	{
+		"a pattern outlives the rights of its approvers", "runtime/standing.go",
+		`return s.Rules.Satisfied(rt.votesNow(s.Votes), s.Waited)`, `return true`,
+		"./runtime TestStanding_Ends",
+	},
+	{
+		"a pattern outlives a change of the rules", "runtime/standing.go",
+		`s.Bound == rt.bindApproval(p, call, need) && s.Rules.Contains(need.Rules) &&`, ``,
+		"./runtime TestStanding_Ends",
+	},
+	{
+		"a pattern comes back with the tool", "runtime/approval_record.go",
+		`	rt.voidLostStanding(b)
+`, ``,
+		"./runtime TestStanding_Ends",
+	},
+	{
+		"a pattern is checked only before the commit", "runtime/approval_record.go",
+		`!rt.covers(&s, p, c.Request.Call, need) {`, `false {`,
+		"./runtime TestStanding_RevokedSinceDecision",
+	},
+	{
+		"a pattern outlives its task", "runtime/task.go",
+		`		rt.voidStanding(b, "its task has ended", func(s *StandingApproval) bool { return s.Task == task.ID })
+`, ``,
+		"./runtime TestStanding_EndsWithTask",
+	},
+	{
+		"a pattern outlives the retry of its task", "runtime/pause.go",
+		`		rt.voidStanding(b, "its task was retried", func(s *StandingApproval) bool { return s.Task == id })
+`, ``,
+		"./runtime TestStanding_EndsWithTask",
+	},
+	{
 		"an approval outlives a change of the rules", "runtime/approval.go",
 		`return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)`, `return true`,
 		"./runtime TestApproval_ChangedMeanwhile",
