@@ -55,6 +55,8 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 	methodHeader  = "Mcp-Method"
 	nameHeader    = "Mcp-Name"
+
+	lastEventHeader = "Last-Event-Id"
 )
 
 // Limits for one request.
@@ -248,7 +250,7 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 func headersMatchBody(r *http.Request, q *request) bool {
 	return r.Header.Get(versionHeader) == statelessVersion && q.version == statelessVersion &&
 		r.Header.Get(methodHeader) == q.method && (q.method == methodListTools || r.Header.Get(nameHeader) == q.name && q.name != "") &&
-		r.Header["Last-Event-Id"] == nil
+		r.Header[lastEventHeader] == nil
 }
 
 // handleSession answers a request of a version with sessions.
@@ -305,7 +307,7 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 		writeMethodNotFound(w, q, http.StatusOK)
 		return true
 	}
-	if !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil {
+	if !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header[lastEventHeader] != nil {
 		return false
 	}
 	switch q.method {
@@ -316,20 +318,34 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	case methodCallTool:
+		if s.isResumable(r, sc, session, q) {
+			s.answerHeldCall(w, r, session, sc, q)
+			return true
+		}
 		ctx, call, ok := s.beginCall(r.Context(), session, q.id)
 		if !ok {
-			writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
+			writeDuplicateID(w, q)
 			return true
 		}
 		defer call.endRequest()
 		r = r.WithContext(ctx)
-		if s.mayAskClient(sc, session, q.name) || !session.documentsOnly && s.sessionWantsLog(session) {
-			s.forwardInSession(w, r, session, sc, q) // the SDK sends the questions and the log messages
+		if s.needsSDK(sc, session, q) {
+			s.forwardInSession(w, r, session, sc, q)
 			return true
 		}
 	}
 	s.answerSimple(w, r, sc, q, withSessions)
 	return true
+}
+
+// needsSDK reports whether the SDK has to send questions or log messages during a call of a session.
+func (s *Server) needsSDK(sc *clientScope, session *session, q *request) bool {
+	return s.mayAskClient(sc, session, q.name) || !session.documentsOnly && s.sessionWantsLog(session)
+}
+
+// writeDuplicateID rejects a call with the id of another one that is in progress.
+func writeDuplicateID(w http.ResponseWriter, q *request) {
+	writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
 }
 
 // Values of stateless: whether the version of the protocol has no sessions.
@@ -408,8 +424,10 @@ func transportIndex(documentsOnly bool) int { return cond(documentsOnly, 1, 0) }
 // handler for each kind of answer, and the caller has chosen one.
 func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) {
 	body := s.ids.encode(q.body)
-	r.Header = maps.Clone(r.Header)
-	defer s.carriers.add(r.Context(), r.Header)()
+	if heldCallOf(r.Context()) == nil { // else the call has a carrier already
+		r.Header = maps.Clone(r.Header)
+		defer s.carriers.add(r.Context(), r.Header)()
+	}
 	r = r.WithContext(sc.attach(r.Context()))
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -450,6 +468,16 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, sc *clientS
 		s.closeSession(session)
 		w.WriteHeader(http.StatusNoContent)
 		return
+	}
+	if last := r.Header.Get(lastEventHeader); last != "" && !session.documentsOnly {
+		held, ok := s.events.resume(session.id, last)
+		if !ok {
+			writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the stream cannot be resumed: the events after this one are not kept; send the request again if that is safe")
+			return
+		}
+		var done func()
+		ctx, done = held.read(ctx)
+		defer done()
 	}
 	s.transports.stateful[transportIndex(session.documentsOnly)].ServeHTTP(w, r.WithContext(ctx))
 }

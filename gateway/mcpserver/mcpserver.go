@@ -58,6 +58,8 @@ type Config struct {
 	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes by default
 	WriteTimeout   time.Duration // in which a client must read each part of an answer; 30 seconds by default
 
+	ResumeWindow time.Duration // in which a client must resume the stream of a call that it lost; 1 minute by default
+
 	WatchInterval time.Duration // between two looks at resources to which clients have subscribed; 2 seconds by default
 	RootsTimeout  time.Duration // in which a client must answer roots/list; 5 seconds by default
 
@@ -88,6 +90,7 @@ type Server struct {
 	work     sync.WaitGroup // closing sessions and watch
 
 	transports transports
+	events     *eventStore // of streams that clients may resume
 	carriers   carriers
 	ids        idEncoder
 	limiter    *ConcurrencyLimiter
@@ -110,8 +113,8 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcpserver: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0:
-		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval and QuestionTimeout must not be negative")
+	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0 || config.ResumeWindow < 0:
+		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval, QuestionTimeout and ResumeWindow must not be negative")
 	}
 	config.complete()
 	s := &Server{
@@ -129,7 +132,8 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s.lifetime, s.stop = context.WithCancel(context.Background())
-	s.transports = newTransports()
+	s.events = newEventStore()
+	s.transports = newTransports(s.events)
 	return s, nil
 }
 
@@ -149,6 +153,9 @@ func (config *Config) complete() {
 	}
 	if config.QuestionTimeout == 0 {
 		config.QuestionTimeout = questionTimeout
+	}
+	if config.ResumeWindow == 0 {
+		config.ResumeWindow = time.Minute
 	}
 	if config.Sessions == 0 {
 		config.Sessions = 64

@@ -25,7 +25,7 @@ type transports struct{ stateful, stateless [2]http.Handler }
 // newTransports returns handlers that use the SDK server of the request's
 // endpoint. The listener checks Host and Origin, and expireIdle ends idle
 // sessions, so the SDK does neither.
-func newTransports() transports {
+func newTransports(events *eventStore) transports {
 	server := func(r *http.Request) *sdk.Server {
 		if sc := scopeFrom(r.Context()); sc != nil {
 			return sc.endpoint.server
@@ -35,8 +35,11 @@ func newTransports() transports {
 	var t transports
 	for i := range 2 {
 		o := sdk.StreamableHTTPOptions{JSONResponse: i == 1, MaxRequestBodyBytes: maxBodyBytes, DisableLocalhostProtection: true, PropagateRequestCancellation: true}
+		if i == 0 {
+			o.EventStore = events
+		}
 		t.stateful[i] = sdk.NewStreamableHTTPHandler(server, &o)
-		o.Stateless = true
+		o.Stateless, o.EventStore = true, nil
 		t.stateless[i] = sdk.NewStreamableHTTPHandler(server, &o)
 	}
 	return t

@@ -136,6 +136,9 @@ func (s *Server) beginCall(ctx context.Context, session *session, id string) (co
 			delete(session.calls, id)
 		}
 		s.mu.Unlock()
+		if call.held != nil {
+			call.held.finish()
+		}
 	}
 	session.calls[id] = call
 	return context.WithValue(ctx, callKey{}, call), call, true
@@ -149,6 +152,7 @@ type sessionCall struct {
 	cancelled bool        // by its client; guarded by Server.mu
 	end       func()      // unregisters the call
 	taken     atomic.Bool // the SDK carries it out, perhaps for longer than its HTTP request
+	held      *heldCall   // nil if the client cannot resume its stream
 }
 
 // endRequest cancels the context of the call with its HTTP request. It also ends the call, unless the SDK carries

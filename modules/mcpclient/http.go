@@ -34,6 +34,8 @@ type httpTransport struct {
 	secrets *connSecrets
 	ctx     context.Context // ends with the connection
 
+	streamTime time.Duration // streamTimeout, but in tests
+
 	mu    sync.Mutex // guards fault
 	fault error      // the first violation by the server
 }
@@ -41,7 +43,7 @@ type httpTransport struct {
 func newHTTPTransport(ctx context.Context, address *url.URL, headers map[string]string, secrets *connSecrets) *httpTransport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &httpTransport{
-		address: address, headers: headers, secrets: secrets, ctx: ctx,
+		address: address, headers: headers, secrets: secrets, ctx: ctx, streamTime: streamTimeout,
 		base: &http.Transport{
 			Proxy: nil, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 			ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxErrorBody, IdleConnTimeout: time.Minute,
@@ -95,7 +97,8 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send sends a request. The stream for GET is optional: if its headers do not arrive in
-// time, send answers 405, as a server without that stream does.
+// time, send answers 405, as a server without that stream does. The stream of a call that is resumed
+// is not: a server may send its headers with the next event, and the call limits the time.
 func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		setSent(r.Context(), maySent)
@@ -105,7 +108,10 @@ func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*
 		}
 		return response, err
 	}
-	timer := time.AfterFunc(streamTimeout, func() { cancel(errNoStream) })
+	if r.Header.Get("Last-Event-Id") != "" {
+		return w.base.RoundTrip(r)
+	}
+	timer := time.AfterFunc(w.streamTime, func() { cancel(errNoStream) })
 	response, err := w.base.RoundTrip(r)
 	if timer.Stop() || err == nil && context.Cause(r.Context()) == nil {
 		return response, err

@@ -1762,6 +1762,21 @@ var mutations = []mutation{
 		"./builtin TestGetArtifact_ListIsForCallers",
 	},
 	{
+		"a lost call goes on for ever", "gateway/mcpserver/held_call.go",
+		"h.timer = time.AfterFunc(h.window, h.cancel)", "h.timer = time.AfterFunc(h.window, func() {})",
+		"./gateway/mcpserver TestResume_LostCallEnds",
+	},
+	{
+		"a lost call does not count", "gateway/mcpserver/held_call.go",
+		"	held.wait(until)\n", "	_ = until\n",
+		"./gateway/mcpserver TestResume_LostCallCounts",
+	},
+	{
+		"events of one sender take the room of others", "gateway/mcpserver/event_store.go",
+		"min(s.maxOfOne, s.maxOfAll-s.total)", "s.maxOfAll",
+		"./gateway/mcpserver TestEventStore_IsSharedFairly",
+	},
+	{
 		"headers of arguments are not compared", "gateway/mcpserver/param_header.go",
 		`!hasHeaderForm(argument) || !isHeaderForm(text, argument)`, `!hasHeaderForm(argument)`,
 		"./gateway/mcpserver TestParamHeaders_Compared",

@@ -232,8 +232,11 @@ func databaseField(to *string) func(yamldoc.Value) {
 	}
 }
 
-// maxResponseBytes is the largest value of the field maxResponseBytes.
-const maxResponseBytes = 256 << 20
+// The largest values of the field maxResponseBytes.
+const (
+	maxResponseBytes = 256 << 20 // of a source: SQLite may use longer texts and blobs than a result has
+	maxResultBytes   = 4 << 20   // of a tool: the gate takes no larger result (gate.Config.MaxResult)
+)
 
 // maxQueryTime is the largest timeout of a statement or request.
 const maxQueryTime = time.Hour

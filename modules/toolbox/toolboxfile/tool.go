@@ -167,7 +167,7 @@ func (p *pendingTool) commonFields() yamldoc.Fields {
 		"authRequired":     p.ReferenceList("authService", &t.AuthRequired),
 		"scopesRequired":   yamldoc.NameList(&t.ScopesRequired, "scopes"),
 		"annotations":      annotationsField(&t.Annotations),
-		"maxResponseBytes": yamldoc.IntField(&t.MaxResponseBytes, maxResponseBytes),
+		"maxResponseBytes": yamldoc.IntField(&t.MaxResponseBytes, maxResultBytes),
 		"timeout":          yamldoc.DurationField(&t.Timeout, maxQueryTime),
 		"ui":               nil,
 	})
