@@ -12,7 +12,7 @@ func TestPage_ShowsWaitsArgumentsAndFlags(t *testing.T) {
 	p.goTo("#/organization")
 	p.waitText("for approval of write_file")
 	p.goTo("#/approvals")
-	p.wait(`document.querySelector(".request .args")?.textContent === '{ "path": "payment.txt", "content": "7" }'`)
+	p.wait(`document.querySelector(".request .args")?.textContent === '{"path":"payment.txt","content":"7"}'`)
 	p.goTo("#/tools/workspace?tool=read_file")
 	p.waitText("untrusted, private")
 	p.goTo("#/organization")
