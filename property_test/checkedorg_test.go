@@ -257,7 +257,22 @@ func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
 	if err != nil {
 		return nil
 	}
+	if err := o.resumeNew(got); err != nil {
+		return err
+	}
 	return o.addRole(got, made, wantUse, wantGrant)
+}
+
+// resumeNew resumes a new role that is paused: the damaged record of a role may be that of a paused one.
+func (o *checkedOrg) resumeNew(r org.Role) error {
+	if !r.Suspended() {
+		return nil
+	}
+	if !o.damaged {
+		return fmt.Errorf("role %q is new and paused, and no record is damaged", r.Name)
+	}
+	_, _, err := o.ResumeRole(operator, r.ID, "it is new")
+	return err
 }
 
 // wantWrite returns the code with which a role is written: "" if it is accepted. A group
