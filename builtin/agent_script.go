@@ -16,7 +16,7 @@ var agentScriptLimits = sandbox.JobLimits{Memory: 1 << 30, Processes: 64, FileSi
 // NewScriptStarter returns a function for script.NewWorkerPool that starts worker processes in
 // the sandbox. Where the system has no sandbox they are plain processes. Where a program cannot
 // start itself, for example because it does not call sandbox.Enter, scripts run in this process.
-// log receives a warning then, once.
+// log receives the warning of each of these two ways when it is first used.
 //
 // The program begins main with sandbox.Enter(builtin.SandboxPrograms()).
 func NewScriptStarter(l *sandbox.Launcher, log *slog.Logger) func() (jsworker.Conn, error) {
@@ -86,7 +86,8 @@ func (s *scriptStarter) noteUse(way int, missing *sandbox.UnavailableError) {
 	}
 }
 
-// connection returns a process as a connection: an interface with a nil *Process is not nil.
+// connection returns a process as a connection. With an error it returns nil, and not a connection that
+// holds a nil *Process.
 func connection(p *sandbox.Process, err error) (jsworker.Conn, error) {
 	if err != nil {
 		return nil, err

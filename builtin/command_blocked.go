@@ -24,8 +24,8 @@ func checkBlocked(argv []string) error {
 	return nil
 }
 
-// blockedCommands lists patterns of commands, in any letter case and wherever a
-// command can begin in a line.
+// blockedCommands lists patterns of commands. Those of commandPattern match in any letter case and
+// wherever a command can begin in a line. The others match anywhere.
 var blockedCommands = []struct {
 	pattern func() *regexp.Regexp
 	reason  string

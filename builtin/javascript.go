@@ -36,24 +36,24 @@ type javaScriptArgs struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// scriptTimeout is the time limit of one call. Models are not told of it.
-const scriptTimeout = 30 * time.Second
+// javaScriptTimeout is the time limit of one call. Models are not told of it.
+const javaScriptTimeout = 30 * time.Second
 
-// scriptLimits bound the worker process of scripts. The limits of the engine for
-// one script are stricter. With a FileSize of 1 they write no files; 0 would be the default.
-var scriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
+// javaScriptLimits bound the worker process of scripts. The limits of the engine for
+// one script are stricter. A FileSize of 1 byte in effect forbids files; 0 would mean the default limit.
+var javaScriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
 // runJavaScript handles run_javascript: it runs a script in a worker of the caller.
 // Agents do not share workers, so a script cannot affect those of others.
 func (h commands) runJavaScript(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
 	key := shareKey(currentCall(ctx))
 	value, err := h.scripts.Run(ctx, jsworker.Request{
-		Member: key.Member, Owner: key.Owner, Code: in.Code, Input: in.Input, Time: scriptTimeout,
+		Member: key.Member, Owner: key.Owner, Code: in.Code, Input: in.Input, Time: javaScriptTimeout,
 	})
 	return tool.Result{Structured: value}, sandboxUnavailable(err)
 }
 
 // startWorker starts a worker process in the sandbox.
 func (h commands) startWorker() (jsworker.Conn, error) {
-	return connection(h.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits}))
+	return connection(h.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: javaScriptLimits}))
 }

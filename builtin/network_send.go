@@ -95,7 +95,7 @@ func (c *httpClient) roundTrip(ctx context.Context, h httpHop, p NetworkPolicy) 
 
 // transport returns a transport for one request. It dials only addresses that the
 // policy allows, closes the connection when ctx ends, and reads at most left
-// bytes. It uses HTTP/1.1 without proxy and cookies.
+// bytes until roundTrip lifts the limit. It uses HTTP/1.1 without proxy and cookies.
 func (c *httpClient) transport(ctx context.Context, p NetworkPolicy, left *atomic.Int64) *http.Transport {
 	dialer := net.Dialer{Control: hosts.NewDialGuard(p.Private).Control, Resolver: c.resolver}
 	var protocols http.Protocols

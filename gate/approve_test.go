@@ -31,7 +31,7 @@ func newApprovalFixture(t *testing.T, lookup gate.ApprovalLookup, tools ...tool.
 	f := newFixtureWith(t, gate.Config{Approvals: lookup}, tools...)
 	s := f.groups.CurrentSnapshot()
 	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
-	s.SetApprovals(view, []approval.Rule{approvalRule, approvalRule})
+	s.SetApprovalRules(view, []approval.Rule{approvalRule, approvalRule})
 	f.ref.PublishView(view)
 	return f
 }
@@ -130,7 +130,7 @@ func TestApprove_BindsWhatIsSentBesidesArguments(t *testing.T) {
 		f := newFixtureWith(t, gate.Config{Approvals: approvals, Authn: authn}, &fakeTool{definition: d})
 		s := f.groups.CurrentSnapshot()
 		view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
-		s.SetApprovals(view, []approval.Rule{approvalRule})
+		s.SetApprovalRules(view, []approval.Rule{approvalRule})
 		f.ref.PublishView(view)
 		if _, err := f.Call(tool.WithCredentials(t.Context(), sent), ann, []gate.CallRequest{request("transfer", "{}")}, &fakeRecorder{}); err != nil || len(approvals.needs) != 1 {
 			t.Fatalf("%v, %d needs", err, len(approvals.needs))
@@ -173,7 +173,7 @@ func newUnlessFixture(t *testing.T, lookup gate.ApprovalLookup, unless ...string
 	}
 	s := f.groups.CurrentSnapshot()
 	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
-	s.SetApprovals(view, rules)
+	s.SetApprovalRules(view, rules)
 	f.ref.PublishView(view)
 	return f
 }

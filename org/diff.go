@@ -141,7 +141,7 @@ func (d *differ) changeOf(was, is *toolgroups.View, limits func(roleLookup) []co
 	gains, loses := compare(was, is)
 	c := AccessChange{Gains: gains, Loses: loses, Bounds: compareBounds(was, is)}
 	if allowsNetwork(d.now, was) && allowsNetwork(d.next, is) {
-		c.Hosts = newHostRules(limits(d.lookupRole), limits(d.find))
+		c.Hosts = changedHostRules(limits(d.lookupRole), limits(d.find))
 	}
 	return c
 }

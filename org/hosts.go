@@ -70,9 +70,9 @@ func hostRules(limits []constraint) []hosts.HostRule {
 	return list
 }
 
-// newHostRules returns the host rules of limits after a change, nil if they stay the same.
+// changedHostRules returns the host rules of limits after a change, nil if they stay the same.
 // Rules that allow everything are returned as hosts.AnyHost.
-func newHostRules(before, after []constraint) []hosts.HostRule {
+func changedHostRules(before, after []constraint) []hosts.HostRule {
 	was, is := hostRules(before), hostRules(after)
 	switch {
 	case slices.EqualFunc(was, is, hosts.HostRule.Equal):

@@ -1,6 +1,7 @@
 package org_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -85,7 +86,9 @@ func TestLineLimits_Time(t *testing.T) {
 // A limit that is no count is rejected.
 func TestLineLimits_Invalid(t *testing.T) {
 	f := newFixture(t)
-	for _, bad := range []org.AgentLimits{lineLimits(-1, 0, 0), lineLimits(0, -1, 0), lineLimits(0, 0, -1), lineLimits(1<<31, 0, 0)} {
+	tooMany := math.MaxInt32
+	tooMany++ // negative where int has 32 bits
+	for _, bad := range []org.AgentLimits{lineLimits(-1, 0, 0), lineLimits(0, -1, 0), lineLimits(0, 0, -1), lineLimits(tooMany, 0, 0)} {
 		if _, err := f.create(operator, org.RoleSpec{Name: "bad", Use: of(), Limits: bad}); errcode.CodeOf(err) != errcode.InvalidRole {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -170,7 +170,7 @@ func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgro
 	}
 	view := snapshot.Compile(use.BoundSet, sets...)
 	view.SetGating(gating)
-	snapshot.SetApprovals(view, s.approvalRules(find, append(limits, use)))
+	snapshot.SetApprovalRules(view, s.approvalRules(find, append(limits, use)))
 	if why := suspension(use, limits); why != "" {
 		view.SetSuspended(why)
 	}

@@ -355,6 +355,11 @@ func (rt *Runtime) RevokeStanding(by Requester, id, reason string) error {
 	return err
 }
 
+// isValid reports whether s is as storeStanding writes it. A record that lost an end would approve more calls.
+func (s *StandingApproval) isValid() bool {
+	return s.ID != "" && s.Pattern.Check() == nil && s.Left <= s.Pattern.Uses && (s.Pattern.For == 0) == s.Until.IsZero()
+}
+
 // loadStanding reads the standing approvals. A damaged one is logged and left out: people are asked
 // about its calls.
 func (rt *Runtime) loadStanding() error {
@@ -363,7 +368,7 @@ func (rt *Runtime) loadStanding() error {
 			return err
 		}
 		var s StandingApproval
-		if err != nil || json.Unmarshal(r.Value, &s) != nil || s.ID != r.Key || s.ID == "" {
+		if err != nil || json.Unmarshal(r.Value, &s) != nil || s.ID != r.Key || !s.isValid() {
 			rt.log.Error("standing approval ignored", "key", r.Key)
 			continue
 		}

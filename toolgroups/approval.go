@@ -6,11 +6,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// SetApprovals sets the rules that say which calls of the tools of v wait for people. v must be
+// SetApprovalRules sets the rules that say which calls of the tools of v wait for people. v must be
 // a View of s that is not published yet. A rule names a tool by any of its names. Its groups
-// stand for the tools that they have in s, of any owner. A group with hours counts as open: its
-// tools are still in other groups while it is closed.
-func (s *Snapshot) SetApprovals(v *View, rules []approval.Rule) {
+// stand for the tools that they have in s, of any owner. A group counts as open
+// whatever its hours: its tools may be called through other groups while it is closed.
+func (s *Snapshot) SetApprovalRules(v *View, rules []approval.Rule) {
 	for _, r := range rules {
 		var members bits
 		if len(r.Groups) > 0 {
@@ -18,13 +18,13 @@ func (s *Snapshot) SetApprovals(v *View, rules []approval.Rule) {
 		}
 		for _, h := range v.handles {
 			if selects(&r, h) && (members == nil || members.has(h.index)) {
-				v.addApproval(h, r)
+				v.addApprovalRule(h, r)
 			}
 		}
 	}
 }
 
-// membersOf returns the indexes of the tools of groups while all of them are open.
+// membersOf returns the indexes of the tools of groups as if all of them were open.
 func (s *Snapshot) membersOf(set GroupSet) bits {
 	if set.IsAll() {
 		return s.bits(s.BindSet(set))
@@ -48,8 +48,8 @@ func (h *ToolHandle) hasName(name string) bool {
 	})
 }
 
-// addApproval adds a rule to those of a tool, once.
-func (v *View) addApproval(h *ToolHandle, r approval.Rule) {
+// addApprovalRule adds a rule to those of a tool, once.
+func (v *View) addApprovalRule(h *ToolHandle, r approval.Rule) {
 	if v.approvals == nil {
 		v.approvals = map[uint32]approval.Rules{}
 	}

@@ -35,7 +35,7 @@ func TestView_ApprovalRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.From = from
 			view := s.Compile(s.BindSet(toolgroups.AllGroups()))
-			s.SetApprovals(view, []approval.Rule{tt.rule, tt.rule})
+			s.SetApprovalRules(view, []approval.Rule{tt.rule, tt.rule})
 			got := ""
 			for _, h := range s.ListTools() {
 				rules := view.RuleEvaluation(toolgroups.Granted).ApprovalRules(h)
@@ -68,7 +68,7 @@ func TestView_ApprovalRulesOfClosedGroup(t *testing.T) {
 		for _, group := range []string{"office", "above"} {
 			s := f.CurrentSnapshot()
 			view := s.Compile(s.BindSet(toolgroups.SetOf("disk")))
-			s.SetApprovals(view, []approval.Rule{{Groups: []string{group}, From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}})
+			s.SetApprovalRules(view, []approval.Rule{{Groups: []string{group}, From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}})
 			h, _ := s.LookupTool("write")
 			if rules := view.RuleEvaluation(toolgroups.Granted).ApprovalRules(h); len(rules) != 1 {
 				t.Errorf("%s is open %v: %d rules", group, open, len(rules))

@@ -29,7 +29,8 @@ func (s *sessionInput) SupportsInput(kind tool.InputKind) bool {
 	return abilitiesOfSession(s.session).supports(kind)
 }
 
-// LastMemo implements tool.InputSource: functions of such calls run once.
+// LastMemo implements tool.InputSource. In a session a tool waits for the answer, so its function is
+// not run again and needs no memo.
 func (s *sessionInput) LastMemo() json.RawMessage { return nil }
 
 // abilitiesOfSession returns what the client of a session has declared.

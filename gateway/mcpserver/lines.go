@@ -20,7 +20,7 @@ import (
 )
 
 // lineTransport is the transport of stdio: one message per line, in each
-// direction. It is an sdk.Transport and its only Connection. It parses every
+// direction. It is both the sdk.Transport and the one Connection that it makes. It parses every
 // line strictly before the SDK sees it. Malformed lines and calls over the
 // limit are answered with an error.
 type lineTransport struct {

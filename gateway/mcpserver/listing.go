@@ -61,7 +61,7 @@ func (l *listing) builtFrom(offered []tool.Definition, tasks taskRight) bool {
 func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition, tasks taskRight) *listing {
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
 	l := &listing{source: offered, tasks: tasks, offersAsk: tasks.given && toolset == ""}
-	tools, marked := []*sdk.Tool{}, []*sdk.Tool{}
+	tools, stateless := []*sdk.Tool{}, []*sdk.Tool{}
 	for _, d := range offered {
 		within := toolset == "" || snapshot.InGroups(d.Name, toolset)
 		if group, _ := snapshot.GroupOf(d.Name); group == toolgroups.OrgManagement && within {
@@ -80,10 +80,10 @@ func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definitio
 	slices.SortFunc(l.definitions, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range l.definitions {
 		if !takesSecureArgs(d) {
-			tools, marked = append(tools, describeTool(d)), append(marked, withMarks(describeTool(d), d))
+			tools, stateless = append(tools, describeTool(d)), append(stateless, withMarks(describeTool(d), d))
 		}
 	}
-	l.sessionJSON, l.statelessJSON = s.encodeList(tools, marked)
+	l.sessionJSON, l.statelessJSON = s.encodeList(tools, stateless)
 	return l
 }
 
@@ -112,7 +112,7 @@ func describeTool(d tool.Definition) *sdk.Tool {
 	if json.Valid(d.Listing.Output) { // a Tool that New did not make may have anything
 		described.OutputSchema = d.Listing.Output
 	}
-	_ = json.Unmarshal(d.Listing.Icons, &described.Icons) // without icons, or what are none, it lists none
+	_ = json.Unmarshal(d.Listing.Icons, &described.Icons) // invalid or absent icons are left out
 	return described
 }
 

@@ -5,8 +5,8 @@ import "math"
 // ruleSet has the constraints on the values at one place of a document: the most frequent
 // keywords of schemas, in a form that is fast to check. The zero ruleSet allows no value.
 //
-// It implements strictjson.KeyRules, whose methods report true only for a value that certainly
-// satisfies the rules. They report false for values that take much time or memory to check:
+// It implements strictjson.KeyRules, whose Fits methods report true only for a value that certainly
+// satisfies the rules. They also report false for values that take much time or memory to check:
 // numbers with exponents or very many digits, and patterns for strings with escapes.
 type ruleSet struct {
 	kinds   kindSet
