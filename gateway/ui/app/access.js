@@ -102,7 +102,7 @@ function holders(data, tool) {
   const { roles, agents, tasks, reason } = data.holders;
   return html`<div class="card"><h2>Who may call <code>${tool}</code></h2>
     ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
-    <h3>Roles ${quiet("agents that root spawns of them")}</h3>
+    <h3>Roles ${quiet("whose agents may call it, if root spawns them")}</h3>
     ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: placeLink("access", "", { role: r.name, tool }), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>the rule that decides</a>`] }))) : html`<p class="quiet">No role may call it.</p>`}
     <h3>Agents ${quiet("that are at work")}</h3>
     ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, a.role] }))) : html`<p class="quiet">No agent may call it now.</p>`}

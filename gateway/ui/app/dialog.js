@@ -77,7 +77,7 @@ export function ask(action) {
 function focusFirst(dialog) {
   const fields = /** @type {HTMLElement[]} */ ([...dialog.querySelectorAll("input, textarea, select")]);
   const confirm = /** @type {HTMLElement | null} */ (dialog.querySelector("button[type=submit]"));
-  (fields.find((f) => f.offsetParent !== null) ?? confirm)?.focus();
+  (fields.find((f) => f.checkVisibility()) ?? confirm)?.focus();
 }
 
 /**

@@ -10,7 +10,7 @@ let goPressed = 0; // when g was pressed, in milliseconds since 1970
 
 /** @param {EventTarget | null} target */
 export function isTyping(target) {
-  return target instanceof HTMLElement && (target.matches("input, textarea, select") || target.isContentEditable);
+  return target instanceof HTMLElement && (target.matches("input:not([type=checkbox]), textarea, select") || target.isContentEditable);
 }
 
 /** Single letters can be turned off, since programs for speech input send them. */
