@@ -24,9 +24,9 @@ type questionRelay struct {
 	asked  map[string]bool // ids of questions
 	more   chan struct{}   // a question was asked
 
-	mu      sync.Mutex // guards what follows
-	current identity.CallID
-	cancel  context.CancelFunc // ends the question of the call current; nil if none is asked
+	mu      sync.Mutex         // guards what follows
+	current string             // id of the question that is asked
+	cancel  context.CancelFunc // ends it; nil if none is asked
 }
 
 // relayQuestions starts a questionRelay for a call that can ask its client. wait ends it and returns when it
@@ -51,16 +51,16 @@ func (r *questionRelay) observe(e journal.Event) {
 	if r == nil {
 		return
 	}
-	switch body := e.Body.(type) {
+	switch e.Body.(type) {
 	case journal.QuestionAsked:
 		select {
 		case r.more <- struct{}{}:
 		default:
 		}
-	case journal.QuestionAnswered: // a call has one open question
+	case journal.QuestionAnswered: // perhaps an earlier one, of the same call
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.cancel != nil && r.current == body.Call {
+		if r.cancel != nil && !r.isOpen(r.current) {
 			r.cancel()
 		}
 	}
@@ -112,13 +112,18 @@ func (r *questionRelay) relay(ctx context.Context, q runtime.Question) error {
 	return err
 }
 
+// isOpen reports whether a question of the task waits for an answer.
+func (r *questionRelay) isOpen(id string) bool {
+	return slices.ContainsFunc(r.server.rt.ListQuestions(r.task), func(q runtime.Question) bool { return q.ID == id })
+}
+
 // begin returns a context that ends with the question. end must be called.
 func (r *questionRelay) begin(ctx context.Context, q runtime.Question) (_ context.Context, end func()) {
 	ctx, cancel := context.WithTimeout(ctx, q.Until.Sub(q.Asked))
 	r.mu.Lock()
-	r.current, r.cancel = q.Call, cancel
+	r.current, r.cancel = q.ID, cancel
 	r.mu.Unlock()
-	if !slices.ContainsFunc(r.server.rt.ListQuestions(r.task), func(open runtime.Question) bool { return open.ID == q.ID }) { // answered before
+	if !r.isOpen(q.ID) { // answered before
 		cancel()
 	}
 	return ctx, func() {
