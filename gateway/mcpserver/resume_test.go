@@ -147,7 +147,7 @@ func TestResume_TakesStreamOfOpenConnection(t *testing.T) {
 	}
 }
 
-// Nobody but the caller of a session reads its events, and events that are not kept are reported as such.
+// Only the caller of a session reads its events, and events that are not kept are reported as such.
 func TestResume_OfOthersIsUnknown(t *testing.T) {
 	f := openResumeFixture(t, 0)
 	first := f.call(t)
