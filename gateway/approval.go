@@ -26,6 +26,7 @@ func (a *api) showApproval(r *http.Request) (any, error) {
 	}
 	out := approvalOf(found)
 	out.Args, out.Edited, out.Text, out.Short = args.Asked, args.Edited, argsText(args), args.Short()
+	out.Refusal = a.rt.ApproverRefusal(auth.SenderOf(r), &found)
 	return out, nil
 }
 

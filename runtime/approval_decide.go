@@ -211,31 +211,63 @@ func (a *Approval) hasVoted(by identity.Principal) bool {
 
 // mayDecide returns an error unless a principal may decide about a request.
 func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Approval, d *ApprovalDecision) error {
-	forbidden := func(format string, args ...any) error {
-		return errcode.New(errcode.InsufficientPermissions, "decide about the request %s: "+format, append([]any{a.ID}, args...)...)
-	}
 	operator := by.Kind == identity.Operator
 	switch {
 	case d.Override && a.Operation != "":
-		return forbidden("an operation of an operator is approved by its approvers only")
+		return a.forbidden("an operation of an operator is approved by its approvers only")
 	case d.Override && (!operator || d.Reason == "" || !d.Approve):
-		return forbidden("only an operator approves in place of the approvers, with a reason")
+		return a.forbidden("only an operator approves in place of the approvers, with a reason")
 	case d.Digest != "" && d.Digest != a.Digest:
 		return errcode.New(errcode.Conflict, "decide about the request %s: its arguments are not those that you have seen; look at it again", a.ID).With("digest", a.Digest)
 	case d.Override || !d.Approve && operator:
 		return nil
-	case !a.Rules.Admits(vote, rt.now().Sub(a.Asked)):
-		return forbidden("its rules do not name you as an approver; an operator may override them with a reason")
 	case !d.Approve:
-		return nil
-	case a.isStarter(by) && a.Operation != "":
-		return forbidden("the operator who asks for the operation may not approve it; another person must")
-	case a.isStarter(by) && !a.Rules.Self():
-		return forbidden("the person for whom the call is made may not approve it")
-	case d.Args == nil && a.hasVoted(by):
+		return a.forbidden(rt.notNamed(vote, a))
+	}
+	if refusal := rt.refusalOf(by, vote, a); refusal != "" {
+		return a.forbidden(refusal)
+	}
+	if d.Args == nil && a.hasVoted(by) {
 		return errcode.New(errcode.Conflict, "decide about the request %s: you have approved it already; another person must", a.ID)
 	}
 	return nil
+}
+
+// refusalOf says why the approval of a principal does not count for a request, "" if it counts.
+func (rt *Runtime) refusalOf(by identity.Principal, vote approval.Vote, a *Approval) string {
+	if reason := rt.notNamed(vote, a); reason != "" {
+		return reason
+	}
+	switch {
+	case a.isStarter(by) && a.Operation != "":
+		return "the operator who asks for the operation may not approve it; another person must"
+	case a.isStarter(by) && !a.Rules.Self():
+		return "the person for whom the call is made may not approve it"
+	}
+	return ""
+}
+
+// notNamed says that the rules of a request do not name the people of a vote now, "" if they do.
+func (rt *Runtime) notNamed(vote approval.Vote, a *Approval) string {
+	if a.Rules.Admits(vote, rt.now().Sub(a.Asked)) {
+		return ""
+	}
+	return "its rules do not name you as an approver; an operator may override them with a reason"
+}
+
+// forbidden returns the error for a decision that a principal may not make, nil without a reason.
+func (a *Approval) forbidden(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	return errcode.New(errcode.InsufficientPermissions, "decide about the request %s: %s", a.ID, reason)
+}
+
+// ApproverRefusal says why the approval of a principal would not count for a request as it is now,
+// without override. It returns "" if it would; DecideApprovals decides.
+func (rt *Runtime) ApproverRefusal(by identity.Principal, a *Approval) string {
+	vote, _ := rt.voteOf(by)
+	return rt.refusalOf(by, vote, a)
 }
 
 // editApproval replaces the arguments of a request. Votes about other arguments do not count.

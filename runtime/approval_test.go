@@ -271,6 +271,9 @@ func TestApproval_OwnTask(t *testing.T) {
 		b := newBank(t, rule)
 		id := b.start(t, org.TaskSpec{Text: "pay", Role: "clerk"})
 		a := b.waiting(t, 1)[0]
+		if refusal := b.ApproverRefusal(operator, &a); (refusal == "") != self {
+			t.Errorf("self %v: the refusal is %q", self, refusal)
+		}
 		want := map[bool]string{false: "insufficient_permissions", true: "approved"}[self]
 		b.wantDecided(t, operator, approve(a.ID), want)
 		if !self {

@@ -24,13 +24,14 @@ type Approval struct {
 	// or oversight. Tool has the same text, and Args describe the operation.
 	Operation approval.Operation `json:"operation,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
-	Rules     []approval.Rule    `json:"rules"`            // all of them must be satisfied
-	Votes     []ApprovalVote     `json:"votes"`            // so far
-	Args      json.RawMessage    `json:"args,omitempty"`   // of the call; only of one request
-	Edited    json.RawMessage    `json:"edited,omitempty"` // that an approver has set; the votes are about these
-	Text      string             `json:"text,omitempty"`   // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
-	Short     string             `json:"short,omitempty"`  // the beginning of these arguments, at most 160 bytes, with invisible characters escaped
-	Digest    string             `json:"digest"`           // of the arguments that the votes are about
+	Rules     []approval.Rule    `json:"rules"`             // all of them must be satisfied
+	Votes     []ApprovalVote     `json:"votes"`             // so far
+	Args      json.RawMessage    `json:"args,omitempty"`    // of the call; only of one request
+	Edited    json.RawMessage    `json:"edited,omitempty"`  // that an approver has set; the votes are about these
+	Text      string             `json:"text,omitempty"`    // the arguments that the votes are about, for people: indented, with the numbers as written and invisible characters escaped; only of one request
+	Short     string             `json:"short,omitempty"`   // the beginning of these arguments, at most 160 bytes, with invisible characters escaped
+	Digest    string             `json:"digest"`            // of the arguments that the votes are about
+	Refusal   string             `json:"refusal,omitempty"` // why an approval of the sender would not count; only of one request
 	Asked     time.Time          `json:"asked"`
 	Until     time.Time          `json:"until"` // after that the call is denied
 }

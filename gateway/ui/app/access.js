@@ -124,13 +124,13 @@ function matrix(data, place) {
   const words = (place.params.filter ?? "").toLowerCase();
   const tools = data.tools.filter((/** @type {any} */ t) => `${t.name} ${t.group} ${t.effect}`.toLowerCase().includes(words)).sort((/** @type {any} */ a, /** @type {any} */ b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name));
   const shown = tools.slice(0, toolsShown);
-  return html`<p>${filterField("Filter tools by name, group or effect", place.params.filter ?? "", (filter) => setParams({ filter }))}
+  return html`<p class="actions">${filterField("Filter tools by name, group or effect", place.params.filter ?? "", (filter) => setParams({ filter }))}
       <button type="button" @click=${() => download(shown, data.rows)}>Save as CSV</button>
       ${tools.length > shown.length ? quiet(`${shown.length} of ${tools.length} tools are shown; filter to see others.`) : nothing}
       ${data.roles.length > rolesShown ? quiet(`${rolesShown} of ${data.roles.length} roles are shown.`) : nothing}</p>
     <div class="matrix-box" tabindex="0" role="region" aria-label="Roles and tools"><table class="matrix">
       <caption class="hidden">Which role may call which tool</caption>
-      <thead><tr><th scope="col"><span class="hidden">Role</span></th>${shown.map((/** @type {any} */ t) => html`<th scope="col" title="${t.group}, ${t.effect}"><span>${t.name}</span></th>`)}</tr></thead>
+      <thead><tr><th scope="col"><span class="hidden">Role</span></th>${shown.map((/** @type {any} */ t) => html`<th scope="col" title="${t.group}, ${t.effect}"><a href=${placeLink("access", "", { tool: t.name })}>${t.name}</a></th>`)}</tr></thead>
       <tbody>${data.rows.map((/** @type {Row} */ row) => matrixRow(row, shown))}</tbody></table></div>
     <p class="quiet">✓ allowed, · denied. Choose a cell for the rule that decides.</p>`;
 }

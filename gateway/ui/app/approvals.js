@@ -43,7 +43,7 @@ export const approvals = {
     const { one } = data;
     const at = data.waiting.findIndex((/** @type {any} */ a) => a.id === one?.id);
     switch (e.key) {
-      case "y": return Boolean(one?.args) && (decide("approve", data, page), true);
+      case "y": return Boolean(one?.args) && (!one.refusal || mayOverride(one, page)) && (decide("approve", data, page), true);
       case "n": return Boolean(one?.args) && (decide("deny", data, page), true);
       case "e": return Boolean(one?.args) && !one.operation && (edit(one, page), true);
       case "x": return Boolean(one) && (choose(one.id, page), true);
@@ -98,12 +98,13 @@ function oneRequest(data, page) {
     ${facts([["Waits", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["For", a.starter || "the operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>what happened before</a>`],
       ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", rulesOf(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
+    ${a.refusal ? html`<div class="notice">${mark("wait", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
     ${draft === undefined ? argumentForm(args, a.text) : editor(a, draft, page)}
     <div class="buttons">
       ${a.operation ? nothing : draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
       <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
-      <button type="button" class="primary" ?disabled=${draft !== undefined && parsed(draft) === undefined} @click=${() => decide("approve", data, page)}>Approve … <kbd>y</kbd></button></div>
+      <button type="button" class="primary" ?disabled=${draft !== undefined && parsed(draft) === undefined || Boolean(a.refusal) && !mayOverride(a, page)} @click=${() => decide("approve", data, page)}>${a.refusal && mayOverride(a, page) ? "Override" : "Approve"} … <kbd>y</kbd></button></div>
     ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role, tool: a.tool })}>What may role ${a.role} do without approval?</a></p>`}
     ${commandLine(command("approval", "show", a.id))}</aside>`;
 }
@@ -183,7 +184,7 @@ async function decide(action, data, page) {
   }
   const done = await ask({
     title: action === "approve" ? `Approve the call of ${a.tool}` : `Deny the call of ${a.tool}`, confirm: action === "approve" ? "Approve" : "Deny", danger: action === "deny",
-    body: html`${action === "approve" ? html`${args ? html`<p>${mark("wait", "With the arguments that you have edited.")}</p>` : nothing}<p>It runs once, with these arguments.</p>` : reasonField()}${overrideField(action, page)}`,
+    body: html`${action === "approve" ? html`${args ? html`<p>${mark("wait", "With the arguments that you have edited.")}</p>` : nothing}<p>It runs once, with these arguments.</p>` : reasonField()}${action === "approve" && mayOverride(a, page) ? overrideField(Boolean(a.refusal)) : nothing}`,
     command: ({ reason, override }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", /** @type {string} */ (draft)] : []), ...(override ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
     run: ({ reason, override }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), withArgs({
       action, digest: a.digest, reason: reason || undefined, override: override === "on" || undefined,
@@ -211,11 +212,20 @@ function reasonField() {
   return html`<label class="field"><span>Reason, which the agent reads</span><input name="reason" autocomplete="off"></label>`;
 }
 
-/** @param {string} action @param {Page} page */
-function overrideField(action, page) {
-  return action === "approve" && page.session.operator ? html`<details><summary>Approve in place of the approvers</summary>
+/**
+ * Reports whether the user may approve a request in place of the approvers.
+ * @param {any} a
+ * @param {Page} page
+ */
+function mayOverride(a, page) {
+  return page.session.operator && !a.operation;
+}
+
+/** @param {boolean} open */
+function overrideField(open) {
+  return html`<details ?open=${open}><summary>Approve in place of the approvers</summary>
     <label class="check"><input type="checkbox" name="override">I decide as the operator. The record marks it.</label>
-    <label class="field"><span>Why</span><input name="reason" autocomplete="off"></label></details>` : nothing;
+    <label class="field"><span>Why</span><input name="reason" autocomplete="off"></label></details>`;
 }
 
 /**

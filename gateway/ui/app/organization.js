@@ -304,9 +304,9 @@ function picture(tree, chosen, page) {
   const all = /** @type {any[]} */ (root.descendants());
   const low = Math.min(...all.map((n) => n.x)), high = Math.max(...all.map((n) => n.x)), deep = Math.max(...all.map((n) => n.y));
   return html`<p>${excerpt(task.text, 120)} ${left < 0 ? quiet(`Only ${drawnMost} agents are drawn.`) : nothing}</p>
-    <svg class="picture" role="img" aria-label="Tree of the agents; the list has the same" viewBox="-16 ${low - 24} ${deep + 220} ${high - low + 48}" preserveAspectRatio="xMinYMin meet" aria-hidden="true">
+    <div class="scroll" tabindex="0" role="region" aria-label="Tree of the agents"><svg class="picture" viewBox="-16 ${low - 24} ${deep + 220} ${high - low + 48}" preserveAspectRatio="xMinYMin meet" aria-hidden="true">
       ${root.links().map((l) => linkPath(/** @type {any} */ (l)))}
-      ${all.map((n) => nodeShape(n, task, page.now))}</svg>
+      ${all.map((n) => nodeShape(n, task, page.now))}</svg></div>
     <p class="quiet">The list has the same agents, for the keyboard and for screen readers.</p>`;
 }
 

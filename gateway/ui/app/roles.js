@@ -54,8 +54,6 @@ export const roles = {
     data.overtaken ||= fresh.role.revision > data.role.revision ? "Another editor" : "";
   },
   heading: (data) => data.role && `Role ${data.role.name}`,
-  isEmpty: (data) => data.roles?.length === 0,
-  empty: () => ({ text: "There is no role yet. A role says which tools its agents have.", command: command("role", "create", "reader", "--use", "workspace") }),
   tools: (data, place, page) => data.roles ? html`
     ${filterField("Filter roles", place.params.filter ?? "", (filter) => setParams({ filter }))}
     <button type="button" class="primary" @click=${() => create(page)}>Create a role</button>` : roleTools(data, page),
@@ -80,12 +78,20 @@ async function loadRole(id, signal) {
 function roleList(data, place, page) {
   const words = (place.params.filter ?? "").toLowerCase();
   const shown = data.roles.filter((/** @type {any} */ r) => `${r.name} ${r.description ?? ""} ${r.id} ${(r.toolGroups ?? []).join(" ")}`.toLowerCase().includes(words));
-  return table("Roles by name", ["Role", "Status", "Uses", "Grants", "Created by", "Created"], shown.map((/** @type {any} */ r) => ({
+  const rows = shown.map((/** @type {any} */ r) => ({
     href: placeLink("roles", r.id),
     cells: [r.name, r.suspendedAt ? statusMark("paused") : statusMark(r.status), html`${names(r.toolGroups, 8)}${r.dangling?.length ? mark("wait", count(r.dangling.length, "unknown group")) : nothing}`,
       names(r.grant, 8), creatorOf(r), when(r.createdAt, page.now)],
-  })));
+  }));
+  return html`${data.roles.length ? nothing : empty("There is no role beside root yet. A role says which tools its agents have.", command("role", "create", "reader", "--use", "workspace"))}
+    ${table("Roles by name", ["Role", "Status", "Uses", "Grants", "Created by", "Created"], "root org_management".includes(words) ? [rootRow, ...rows] : rows)}`;
 }
+
+/** The role of root is not stored, and the editor does not change it. */
+const rootRow = {
+  href: placeLink("access", "", { role: "root" }),
+  cells: ["root", statusMark("active"), names(["org_management"], 1), quiet("what the organization lets it grant"), quiet("rolecall, fixed"), nothing],
+};
 
 /** @param {any} role */
 function creatorOf(role) {

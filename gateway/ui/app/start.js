@@ -15,7 +15,9 @@ export const start = {
   id: "start", title: "Give a task", key: "n", scope: "caller",
   loadKey: () => "",
   async load(_, signal, page) {
-    return { roles: page.session.operator ? (await list("api/v1/roles", {}, 1000, signal)).items : [] };
+    const roles = page.session.operator ? (await list("api/v1/roles", {}, 1000, signal)).items : [];
+    page.afterDraw(focusText);
+    return { roles };
   },
   render: (data, place, page) => html`<form class="start" @submit=${(/** @type {Event} */ e) => submit(e, page)} @input=${(/** @type {any} */ e) => {
     Object.assign(form, Object.fromEntries(new FormData(e.currentTarget)));
@@ -32,6 +34,13 @@ export const start = {
       <div class="buttons"><button class="primary" ?disabled=${form.busy}>Start the task</button></div>
     </div></div></form>`,
 };
+
+/** Moves the focus from the heading to the text of the task. */
+function focusText() {
+  if (!document.activeElement?.matches("input, select, textarea")) {
+    /** @type {HTMLElement | null} */ (document.querySelector("form.start textarea"))?.focus();
+  }
+}
 
 /** @param {Event} e @param {import("./screen.js").Page} page */
 async function submit(e, page) {

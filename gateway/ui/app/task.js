@@ -22,6 +22,7 @@ const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 100; // entries of the conversation that are drawn at once
 const writersMost = 20; // agents whose answers in progress are drawn
+const approvalsSearched = 1000; // for those of one task
 const barsMost = 1000; // of the waterfall
 const rowsMost = 200; // of the table of the same
 
@@ -31,7 +32,7 @@ export const task = {
   loadKey: (place) => place.id,
   load: (place, signal) => place.id ? loadTask(place.id, signal) : loadTasks(signal),
   async refresh(data, place) {
-    Object.assign(data, place.id ? { task: await get("api/v1/tasks/" + encodeURIComponent(place.id)) } : await loadTasks());
+    Object.assign(data, place.id ? await loadState(place.id) : await loadTasks());
   },
   fold(data, e, place) {
     if (!place.id) {
@@ -43,7 +44,7 @@ export const task = {
     endWriting(data.writing, e);
     const added = addEvent(data.trace, e);
     data.cut = trimTrace(data.trace, eventsShown) || data.cut;
-    return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered"].includes(e.type) ? "reload" : added;
+    return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered", "approval_requested", "approval_decided"].includes(e.type) ? "reload" : added;
   },
   watch: (data) => data.task && !hasEnded(data.task.status) ? data.task.id : "",
   write(data, parts, begin) {
@@ -77,14 +78,22 @@ async function loadTasks(signal) {
 
 /** @param {string} id @param {AbortSignal} signal */
 async function loadTask(id, signal) {
-  const [found, events] = await Promise.all([
-    get("api/v1/tasks/" + encodeURIComponent(id), {}, signal), list("api/v1/events", { task: id }, eventsShown, signal),
-  ]);
+  const [found, events] = await Promise.all([loadState(id, signal), list("api/v1/events", { task: id }, eventsShown, signal)]);
   const trace = newTrace();
   for (const e of events.items.reverse()) {
     addEvent(trace, e);
   }
-  return { task: found, trace, cut: events.more, writing: new Map() };
+  return { ...found, trace, cut: events.more, writing: new Map() };
+}
+
+/**
+ * Loads a task, and its calls that wait for the user's approval.
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ */
+async function loadState(id, signal) {
+  const [found, waiting] = await Promise.all([get("api/v1/tasks/" + encodeURIComponent(id), {}, signal), list("api/v1/approvals", {}, approvalsSearched, signal)]);
+  return { task: found, waiting: waiting.items.filter((/** @type {any} */ a) => a.task === id) };
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -136,8 +145,10 @@ function oneTask(data, place, page) {
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
   return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
     ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
-      ${denials.slice(0, 12).map((/** @type {Span} */ s) => html`<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a> `)}
-      ${quiet("keys [ and ]")}</div>`}
+      ${denials.slice(0, 12).map((/** @type {Span} */ s, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a>`)}${denials.length > 12 ? ", …" : nothing}
+      ${quiet("(keys [ and ])")}</div>`}
+    ${data.waiting.length === 0 ? nothing : html`<div class="notice">${mark("wait", `${count(data.waiting.length, "call")} waiting for approval`)}:
+      ${data.waiting.slice(0, 12).map((/** @type {any} */ a, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("approvals", a.id)}>${a.role} ${a.tool}</a>`)}${data.waiting.length > 12 ? ", …" : nothing}</div>`}
     ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
     <h2>What happened when</h2>
     ${waterfall(data, place, page)}

@@ -23,3 +23,59 @@ func TestPage_ShowsWaitsArgumentsAndFlags(t *testing.T) {
 	p.wait(`!document.body.innerText.includes("for approval of write_file")`)
 	p.checkProblems("waits")
 }
+
+// A task leads to its call that waits. A person whose approval does not count reads that before the
+// decision, and an operator may override with a reason.
+func TestPage_TaskLeadsToItsApproval(t *testing.T) {
+	s := startServer(t)
+	startPayment(t, s)
+	var page struct{ Items []struct{ ID, Task string } }
+	decode(t, s.send(t, "ann", "GET", "/api/v1/approvals", ""), &page)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task/" + page.Items[0].Task)
+	p.waitText("1 call waiting for approval: payer write_file")
+	p.eval(`[...document.querySelectorAll(".notice a")].find((a) => a.innerText === "payer write_file").click(); 0`)
+	p.waitText("Your approval does not count: its rules do not name you as an approver")
+	p.eval(`[...document.querySelectorAll("aside.panel button")].find((b) => b.innerText.startsWith("Override")).click(); 0`)
+	p.wait(`document.querySelector("#dialog details").open`)
+	p.eval(`document.querySelector("#dialog [name=override]").checked = true; document.querySelector("#dialog [name=reason]").value = "fay is away"; document.querySelector("#dialog button[type=submit]").click(); 0`)
+	p.waitText("No call waits for your approval.")
+	p.goTo("#/task/" + page.Items[0].Task)
+	p.wait(`!document.body.innerText.includes("waiting for approval")`)
+	p.checkProblems("approval of a task")
+}
+
+// An operator who asks for an operation may not approve it, nor override its approvers.
+func TestPage_OwnOperationCannotBeApproved(t *testing.T) {
+	s := startServer(t, `---
+kind: oversight
+name: four-eyes
+operations: [role_gain]
+from: {any: [{operator: true}]}
+`)
+	s.trySend(t, "ann", "POST", "/api/v1/roles", `{"name":"writer","toolGroups":["workspace"]}`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/approvals")
+	p.waitText("Your approval does not count: the operator who asks for the operation may not approve it")
+	if p.eval(`[...document.querySelectorAll("aside.panel button")].find((b) => b.innerText.startsWith("Approve")).disabled`) != true {
+		t.Error("the operator may press Approve")
+	}
+}
+
+// The keys of a screen move the focus where the user goes on: into the text of a new task. The heads of
+// the matrix and the row of root lead to their answers.
+func TestPage_KeysAndHeadsLeadOn(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.press("gn")
+	p.wait(`document.activeElement?.matches("form.start textarea")`)
+	p.goTo("#/access")
+	p.eval(`document.querySelector(".matrix thead a").click(); 0`)
+	p.waitText("Who may call")
+	p.goTo("#/roles")
+	p.eval(`[...document.querySelectorAll("td a")].find((a) => a.innerText === "root").click(); 0`)
+	p.waitText("Role root may call")
+}

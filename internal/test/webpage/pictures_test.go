@@ -1,0 +1,62 @@
+package webpage_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+)
+
+// pictures is where TestPage_Pictures writes, "" for nowhere.
+var pictures = flag.String("pictures", "", "write a picture of each screen into this directory")
+
+// A picture of each screen, wide and narrow, light and dark, for people to look at. It runs with
+// -pictures DIR only.
+func TestPage_Pictures(t *testing.T) {
+	if *pictures == "" {
+		t.Skip("it needs -pictures DIR")
+	}
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"writer","description":"Writes reports of the day","toolGroups":["workspace:read"],"grant":["console"]}`)
+	task := startTask(t, s, "deny 3")
+	s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"agents 5"}`)
+	for _, amount := range []string{"20", "4000"} {
+		s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"pay `+amount+`"}`)
+	}
+	approver, p := openTab(t, newBrowser(t), s), openTab(t, newBrowser(t), s)
+	p.open("/")
+	p.pictures("sign-in")
+	approver.signIn("fay")
+	approver.goTo("#/approvals")
+	approver.waitText("wants to call write_file")
+	approver.pictures("approvals-of-fay")
+	p.signIn("ann")
+	places := []string{
+		"task/" + task, "task/" + task + "?event=" + deniedEvent(t, s), "roles/writer", "roles/payer", "roles/root", "organization/" + task, "organization?form=Picture",
+		"access?role=clerk&tool=run_command", "access?tool=read_file", "tools/workspace?tool=read_file", "record?event=" + deniedEvent(t, s), "approvals",
+	}
+	for _, place := range append(places, screens...) {
+		p.goTo("#/" + place)
+		p.pictures(strings.NewReplacer("/", "-", "?", "-", "=", "-", "&", "-", task, "ID").Replace(place))
+	}
+}
+
+// pictures writes pictures of what the tab shows.
+func (p *tab) pictures(name string) {
+	p.t.Helper()
+	for _, width := range []int64{1360, 360} {
+		call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 860, DeviceScaleFactor: 1})
+		for _, theme := range []string{"light", "dark"} {
+			p.eval(fmt.Sprintf(`document.documentElement.dataset.theme = %q; new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))).then(() => 0)`, theme))
+			shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: "png"})
+			if err := os.WriteFile(filepath.Join(*pictures, fmt.Sprintf("%s-%d-%s.png", name, width, theme)), shot.Data, 0o644); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
