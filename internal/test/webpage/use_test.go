@@ -37,7 +37,7 @@ func TestPage_KeyboardAlone(t *testing.T) {
 	p.press("gr")
 	p.wait(`document.querySelector("h1").innerText === "Roles"`)
 	p.waitText("reader")
-	p.press("j")
+	p.press("jj") // past root
 	p.wait(`document.activeElement.matches("tr a")`)
 	p.press("\r")
 	p.waitText("Tools that it may call now")
