@@ -18,7 +18,7 @@ type ApprovalNeed struct {
 	All        approval.Rules // of the tool, whatever the arguments
 	Args       string         // approval.DigestJSON of the arguments
 	Definition string         // digest of the definition of the tool
-	Edited     bool           // CallRequest.Edited
+	Edited     string         // CallRequest.Edited
 	Sender     string         // digest of what the tool gets of its caller besides the arguments; "" for nothing
 }
 
@@ -60,11 +60,11 @@ func (g *Gate) approve(ctx context.Context, a *Admission) error {
 // an approver has set need theirs also if no rule selects them.
 func (g *Gate) findNeed(ctx context.Context, a *Admission) {
 	all := a.Decision.outcome.ApprovalRules(a.handle)
-	if len(all) == 0 && !a.Request.Edited {
+	if len(all) == 0 && a.Request.Edited == "" {
 		return
 	}
 	rules := all.ForArguments(a.Request.Args, g.inputsOf(ctx, a.Subject.Principal))
-	if len(rules) > 0 || a.Request.Edited {
+	if len(rules) > 0 || a.Request.Edited != "" {
 		a.need = &ApprovalNeed{rules, all, approval.DigestJSON(a.Request.Args), definitionDigest(a.handle.Definition), a.Request.Edited, a.senderDigest()}
 	}
 }
@@ -130,10 +130,10 @@ func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 func (a *Admission) Approval() string { return a.approval }
 
 // CheckEdited takes a call with arguments that an approver sets through the checks, without
-// recording or running it, as if it were approved. It returns what the call needs an approval
+// recording or running it, as if the request with the id were approved. It returns what the call needs an approval
 // for, and the error of the denial, nil if the call would run.
-func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call) (ApprovalNeed, error) {
-	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: true}, checks)
+func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call, id string) (ApprovalNeed, error) {
+	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: id}, checks)
 	if a.Err != nil {
 		return ApprovalNeed{}, a.Err
 	}

@@ -111,10 +111,10 @@ func TestApprove_WithoutLookup(t *testing.T) {
 		t.Errorf("%q", code)
 	}
 	f = newApprovalFixture(t, &fakeApprovals{}, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
-	if need, err := f.CheckEdited(t.Context(), ann, request("transfer", "{}").Call); err != nil || !need.Edited || len(need.Rules) != 1 {
+	if need, err := f.CheckEdited(t.Context(), ann, request("transfer", "{}").Call, "7"); err != nil || need.Edited != "7" || len(need.Rules) != 1 {
 		t.Errorf("%+v, %v", need, err)
 	}
-	if _, err := f.CheckEdited(t.Context(), ann, request("transfer", "[]").Call); errcode.CodeOf(err) != errcode.InvalidArguments {
+	if _, err := f.CheckEdited(t.Context(), ann, request("transfer", "[]").Call, "7"); errcode.CodeOf(err) != errcode.InvalidArguments {
 		t.Error(err)
 	}
 }
@@ -229,9 +229,9 @@ func TestApprove_EditedArgumentsUseTheirApproval(t *testing.T) {
 	approvals := &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "7", Granted: true}}
 	f := newUnlessFixture(t, approvals, `{"/amount": {"max": 1000}}`)
 	r := request("transfer", `{"amount":5}`)
-	r.Edited = true
+	r.Edited = "7"
 	a := f.calls(&fakeRecorder{}, r)[0]
-	if need, ok := a.Need(); !ok || !need.Edited || len(need.Rules) != 0 || a.Approval() != "7" || !a.Allowed() {
+	if need, ok := a.Need(); !ok || need.Edited != "7" || len(need.Rules) != 0 || a.Approval() != "7" || !a.Allowed() {
 		t.Errorf("%+v, approval %q", need, a.Approval())
 	}
 	approvals.verdict = gate.ApprovalVerdict{}

@@ -29,9 +29,10 @@ type CallRequest struct {
 	// model's answer was cut off. 0 is for all other calls.
 	Cut int
 
-	// Edited is set for arguments that an approver has set in place of those of the call. Such
-	// a call uses its approval, also if no rule selects the arguments.
-	Edited bool
+	// Edited is the id of the request for approval whose approver has set the arguments in place
+	// of those of the call; "" for the call's own. Such a call uses this approval, also if no
+	// rule selects the arguments.
+	Edited string
 
 	// Started is set for a call whose intent is recorded and whose outcome is not,
 	// because the process ended in between. The call is decided again. It runs again

@@ -95,9 +95,8 @@ type Approval struct {
 
 	// Key says which call the approval is for: a call of an agent, or any call of an external
 	// caller, or of a program that drives a task, with the same tool and arguments.
-	Key    ApprovalHash `json:"key"`
-	Bound  ApprovalHash `json:"bound"`           // of what it is bound to besides Digest
-	EditAs ApprovalHash `json:"editAs,omitzero"` // as Key, for the arguments that an approver has set
+	Key   ApprovalHash `json:"key"`
+	Bound ApprovalHash `json:"bound"` // of what it is bound to besides Digest
 }
 
 // ApprovalHash is a SHA-256 hash. Its text is hexadecimal.
@@ -196,12 +195,12 @@ const operatorStarter = ""
 // FindApproval implements gate.ApprovalLookup. A verdict about a call that no person was asked about
 // has the id under which the recorder stores the request.
 func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) gate.ApprovalVerdict {
-	found, ok := rt.approvals.byCall(rt.approvalKey(p, call, need.Args))
+	found, ok := rt.requestFor(p, call, need)
 	if ok && (!rt.isBound(&found, p, call, need) || found.Digest != need.Args && found.Asks != need.Args) {
 		ok = false // something has changed: people are asked again
 	}
 	switch {
-	case !ok && need.Edited: // since useEdited has looked at it
+	case !ok && need.Edited != "": // since useEdited has looked at it
 		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
 		if id, covered := rt.findStanding(p, call, need); covered {
@@ -218,6 +217,14 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 		return gate.ApprovalVerdict{ID: found.ID, Denied: requiredError(call.Name, found.ID)}
 	}
 	return gate.ApprovalVerdict{ID: found.ID}
+}
+
+// requestFor returns the request that a call is about.
+func (rt *Runtime) requestFor(p identity.Principal, call tool.Call, need gate.ApprovalNeed) (Approval, bool) {
+	if need.Edited != "" {
+		return rt.approvals.find(need.Edited)
+	}
+	return rt.approvals.byCall(rt.approvalKey(p, call, need.Args))
 }
 
 // newVerdict returns the verdict about a call that no person was asked about.

@@ -179,7 +179,7 @@ func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d Ap
 		}
 	}
 	if d.Args != nil {
-		rt.editApproval(&a, d.Args)
+		a.Digest, a.Edited, a.Votes = approval.DigestJSON(d.Args), true, nil // votes about other arguments do not count
 	}
 	a.Votes = append(slices.Clip(a.Votes), ApprovalVote{By: by.String(), User: string(by.User), Role: string(by.Role), As: vote.Role, At: rt.now(), Auth: auth.How, Credential: auth.Credential, Pattern: d.Pattern})
 	a.Override, e.Outcome = d.Override, journal.ApprovalVoted
@@ -270,14 +270,6 @@ func (rt *Runtime) ApproverRefusal(by identity.Principal, a *Approval) string {
 	return rt.refusalOf(by, vote, a)
 }
 
-// editApproval replaces the arguments of a request. Votes about other arguments do not count.
-func (rt *Runtime) editApproval(a *Approval, args json.RawMessage) {
-	a.Digest, a.Edited, a.Votes = approval.DigestJSON(args), true, nil
-	if by := a.principal(); rt.isDirect(by) {
-		a.EditAs = rt.approvalKey(by, tool.Call{ID: a.Call, Name: a.Tool}, a.Digest)
-	}
-}
-
 // principal returns who makes the call.
 func (a *Approval) principal() identity.Principal {
 	if a.Agent != "" {
@@ -304,7 +296,7 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 		return nil, errcode.New(errcode.InvalidArguments, "decide about the request %s: arguments are set when the call is approved; they are JSON of at most %d bytes", a.ID, maxEditedArgs)
 	}
 	d.Args = normalizeJSON(d.Args)
-	need, err := rt.gate.CheckEdited(ctx, a.principal(), tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args})
+	need, err := rt.gate.CheckEdited(ctx, a.principal(), tool.Call{ID: a.Call, Name: a.Tool, Args: d.Args}, a.ID)
 	return need.Rules, err
 }
 

@@ -78,6 +78,35 @@ func TestApproval_EditedForCaller(t *testing.T) {
 	}
 }
 
+// A call that is edited to the arguments of another call that waits leaves the request of that call
+// alone: each approval is for its own call, also after a restart.
+func TestApproval_EditedToArgumentsOfOtherCall(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		b := newBank(t, financeRule)
+		ann, bob := identity.ByCaller("ann", b.clerk.ID), b.approvers["finance bob"]
+		five, seven := b.invoke(t, ann, "transfer", obj{"amount": 5}).Approval(), b.invoke(t, ann, "transfer", obj{"amount": 7}).Approval()
+		b.wantDecided(t, bob, edit(five, `{"amount":7}`), "approved")
+		if restart {
+			b.shutdown(t)
+			b.open(t)
+		}
+		if a := b.invoke(t, ann, "transfer", obj{"amount": 7}); a.Allowed() || a.Approval() != seven {
+			t.Errorf("the call of %s, which is not approved, is about %s: %q", seven, a.Approval(), a.Code())
+		}
+		b.wantDecided(t, bob, edit(seven, `{"amount":5}`), "approved")
+		for _, tt := range []struct {
+			call     int
+			approval string
+			args     string
+		}{{5, five, `{"amount":7}`}, {7, seven, `{"amount":5}`}} {
+			if a := b.invoke(t, ann, "transfer", obj{"amount": tt.call}); !a.Allowed() || a.Approval() != tt.approval || string(a.Request.Args) != tt.args {
+				t.Errorf("call with %d: %q, approval %s instead of %s, %s", tt.call, a.Code(), a.Approval(), tt.approval, a.Request.Args)
+			}
+		}
+		b.noRequestLeft(t)
+	}
+}
+
 // A token of an approver that is used in a network with a limit of groups approves nothing there.
 func TestApproval_LimitedNetwork(t *testing.T) {
 	b := newBank(t, financeRule)

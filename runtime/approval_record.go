@@ -67,7 +67,7 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 	for _, c := range calls {
 		need, asks := c.Need()
 		if asks && c.Code() == errcode.ApprovalRequired {
-			same, ok := rt.approvals.byCall(rt.approvalKey(p, c.Request.Call, need.Args))
+			same, ok := rt.requestFor(p, c.Request.Call, need)
 			if ok && same.ID != c.Approval() && rt.isBound(&same, p, c.Request.Call, need) {
 				return gate.ErrSuperseded // the same call was made at the same time
 			}
@@ -312,11 +312,11 @@ func (rt *Runtime) useEdited(ctx context.Context, p identity.Principal, c *gate.
 	if edited.Args, err = rt.store.ReadRecord(ctx, kindApprovalArgs, found.ID+editedSuffix); err != nil {
 		return err
 	}
-	need, err := rt.gate.CheckEdited(ctx, p, edited)
+	need, err := rt.gate.CheckEdited(ctx, p, edited, found.ID)
 	if err == nil && !rt.isBound(&found, p, edited, need) {
 		return nil
 	}
-	c.Call, c.Edited = edited, true // the gate denies what it has denied now
+	c.Call, c.Edited = edited, found.ID // the gate denies what it has denied now
 	return nil
 }
 

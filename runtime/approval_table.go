@@ -23,7 +23,7 @@ type approvalTable struct {
 
 	mu       sync.Mutex // guards what follows
 	byID     map[string]*Approval
-	byKey    map[ApprovalHash]string                    // ids; with the arguments that an approver has set too
+	byKey    map[ApprovalHash]string                    // ids
 	byRole   map[identity.RoleID]map[*Approval]struct{} // the requests for calls, by the role that calls
 	byTask   map[identity.TaskID]int                    // how many requests each task has
 	byPerson map[string]int                             // how many requests the calls and tasks of each person have
@@ -96,7 +96,6 @@ func (t *approvalTable) put(a Approval) {
 	defer t.mu.Unlock()
 	defer t.notify()
 	if old := t.byID[a.ID]; old != nil {
-		t.removeKeys(old) // an approver may have edited the arguments once more
 		t.removeFromRole(old)
 	} else {
 		t.byTask[a.Task]++
@@ -115,9 +114,6 @@ func (t *approvalTable) put(a Approval) {
 	}
 	t.byID[a.ID], t.byKey[a.Key] = &a, a.ID
 	t.addToRole(&a)
-	if a.EditAs != (ApprovalHash{}) {
-		t.byKey[a.EditAs] = a.ID
-	}
 	if next := a.nextTime(); !next.IsZero() && (t.next.IsZero() || next.Before(t.next)) {
 		t.setTimer(next)
 	}
@@ -150,15 +146,6 @@ func (a *Approval) nextEscalation() (approval.Escalation, bool) {
 	return list[a.Escalated], true
 }
 
-// removeKeys removes the keys of a request. Another request may have one of them since.
-func (t *approvalTable) removeKeys(a *Approval) {
-	for _, key := range []ApprovalHash{a.Key, a.EditAs} {
-		if t.byKey[key] == a.ID {
-			delete(t.byKey, key)
-		}
-	}
-}
-
 // remove removes a request that has ended, and its records. It is called within a commit.
 func (t *approvalTable) remove(b *journal.Batch, id string) {
 	t.mu.Lock()
@@ -168,7 +155,9 @@ func (t *approvalTable) remove(b *journal.Batch, id string) {
 		return
 	}
 	delete(t.byID, id)
-	t.removeKeys(a)
+	if t.byKey[a.Key] == a.ID { // else another request has the key
+		delete(t.byKey, a.Key)
+	}
 	countDown(t.byTask, a.Task)
 	countDown(t.byPerson, a.Starter)
 	t.removeFromRole(a)

@@ -193,7 +193,7 @@ func (rt *Runtime) isActive(s *StandingApproval) bool {
 
 // covers reports whether s approves a call.
 func (rt *Runtime) covers(s *StandingApproval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
-	return !need.Edited && p.Kind == identity.Agent && s.Agent == p.Agent && s.Tool == call.Name && rt.isActive(s) &&
+	return need.Edited == "" && p.Kind == identity.Agent && s.Agent == p.Agent && s.Tool == call.Name && rt.isActive(s) &&
 		s.Bound == rt.bindApproval(p, call, need) && s.Rules.Contains(need.Rules) &&
 		s.Pattern.Fits(call.Args) && s.Pattern.Rest(call.Args) == s.Rest
 }

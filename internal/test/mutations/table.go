@@ -1513,7 +1513,7 @@ var mutations = []mutation{
 	},
 	{
 		"people who edit arguments are asked for an approval", "gate/approve.go",
-		`Edited: true}, checks)`, `Edited: true}, steps)`,
+		`Edited: id}, checks)`, `Edited: id}, steps)`,
 		"./runtime TestApproval_EditedForCaller",
 	},
 	{
@@ -1596,12 +1596,12 @@ var mutations = []mutation{
 	},
 	{
 		"one rule that leaves out a call leaves it out for all", "gate/approve.go",
-		`if len(rules) > 0 || a.Request.Edited {`, `if len(rules) == len(all) || a.Request.Edited {`,
+		`if len(rules) > 0 || a.Request.Edited != "" {`, `if len(rules) == len(all) || a.Request.Edited != "" {`,
 		"./gate TestApprove_Unless",
 	},
 	{
 		"edited arguments that no rule selects run without their approval", "gate/approve.go",
-		`if len(rules) > 0 || a.Request.Edited {`, `if len(rules) > 0 {`,
+		`if len(rules) > 0 || a.Request.Edited != "" {`, `if len(rules) > 0 {`,
 		"./gate TestApprove_EditedArgumentsUseTheirApproval",
 	},
 	{
