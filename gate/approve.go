@@ -129,9 +129,9 @@ func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 // a waiting or denied call is about; "" if there is none.
 func (a *Admission) Approval() string { return a.approval }
 
-// CheckEdited takes a call with arguments that an approver sets through the checks, without
-// recording or running it, as if the request with the id were approved. It returns what the call needs an approval
-// for, and the error of the denial, nil if the call would run.
+// CheckEdited takes a call with arguments that an approver sets through the checks, as if the
+// request with the id were approved. It neither records nor runs the call. It returns what the
+// call needs an approval for, and the error of the denial, nil if the call would run.
 func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call, id string) (ApprovalNeed, error) {
 	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: id}, checks)
 	if a.Err != nil {
