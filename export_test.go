@@ -1,4 +1,4 @@
 package rolecall
 
-// UnsetFields is RoleSpec.unset.
-var UnsetFields = RoleSpec.unset
+// UnsetFields is RoleSpec.unsetFields.
+var UnsetFields = RoleSpec.unsetFields

@@ -17,8 +17,8 @@ type RoleSpec struct {
 	Prompt      string          // instructions for its agents
 	ToolGroups  []GroupID       // that its agents may use; nil is none
 	Grant       []GroupID       // that its agents may grant to roles they create; nil is none
-	Model       string          // a name of Options.Models; "" is Options.Model. Only of Organization.CreateRole
-	Result      json.RawMessage // JSON schema of its agents' results; nil is any. Only of Organization.CreateRole
+	Model       string          // a name of Options.Models; "" is Options.Model. Only Organization sets it
+	Result      json.RawMessage // JSON schema of its agents' results; nil is any. Only Organization sets it
 }
 
 // Role is a role that was created.
@@ -27,9 +27,9 @@ type Role struct {
 	Name string `json:"name"`
 }
 
-// CreateRole creates a role on behalf of the operator. Agents of all tasks whose limits
-// allow it may be of this role. It returns the role that the operator has created with the
-// same specification. Errors: RoleExists if it has another one, InvalidRole, GroupNotFound.
+// CreateRole creates a role on behalf of the operator. A task may have agents of this role if
+// its limits allow the role. If the operator has created a role with the same specification,
+// CreateRole returns that role. Errors: RoleExists if the role of this name has another one, InvalidRole, GroupNotFound.
 func (o *Organization) CreateRole(ctx context.Context, s RoleSpec) (Role, error) {
 	if err := ctx.Err(); err != nil {
 		return Role{}, err
@@ -38,12 +38,12 @@ func (o *Organization) CreateRole(ctx context.Context, s RoleSpec) (Role, error)
 	return Role{role.ID, role.Name}, err
 }
 
-// EnsureRole creates a role on behalf of the operator, or changes the role of this name that
-// the operator has created to s. Programs call it at each start. Agents at work, callers and
-// their tasks have the new permissions when it returns. A suspended role stays suspended.
+// EnsureRole creates a role on behalf of the operator. If the operator has created a role of this
+// name, EnsureRole changes that role to s. Programs call it at each start. When it returns, agents
+// at work, callers and their tasks have the new permissions. A suspended role stays suspended.
 //
-// Errors: those of CreateRole. RoleExists means that an agent has created the role, and
-// Conflict that a configuration has: such roles stay as they are.
+// Errors: those of CreateRole. RoleExists means that an agent has created the role. Conflict means
+// that a configuration has created it. Such roles stay as they are.
 func (o *Organization) EnsureRole(ctx context.Context, s RoleSpec) (Role, error) {
 	made, err := o.CreateRole(ctx, s)
 	if errcode.CodeOf(err) != errcode.RoleExists {
@@ -54,7 +54,7 @@ func (o *Organization) EnsureRole(ctx context.Context, s RoleSpec) (Role, error)
 		return Role{}, err
 	}
 	spec := s.spec()
-	spec.Defaults = s.unset()
+	spec.Defaults = s.unsetFields()
 	role, _, err := o.rt.UpdateRole(byProgram, old.ID, spec, org.Apply)
 	if err != nil {
 		return Role{}, err
@@ -75,9 +75,9 @@ func (s RoleSpec) spec() org.RoleSpec {
 	return spec
 }
 
-// unset lists the fields that s leaves out, which an update would keep. They are in the order
-// of RoleSpec.
-func (s RoleSpec) unset() (fields []org.RoleField) {
+// unsetFields lists the fields that s leaves out, in the order of RoleSpec. An update would keep
+// these fields.
+func (s RoleSpec) unsetFields() (fields []org.RoleField) {
 	for _, f := range []struct {
 		field   org.RoleField
 		missing bool
@@ -126,8 +126,8 @@ func (o *Organization) Can(s Subject, tool string) (Access, error) {
 	return Access{d.Allowed(), d.Reason()}, nil
 }
 
-// checkOfTask rejects what create_role has no argument for.
-func (s RoleSpec) checkOfTask() error {
+// checkTaskRole rejects a role of a task if it has a field that create_role has no argument for.
+func (s RoleSpec) checkTaskRole() error {
 	if s.Model != "" || s.Result != nil {
 		return errcode.New(errcode.InvalidArguments, "create role %q in a task: only Organization.CreateRole sets Model and Result", s.Name)
 	}

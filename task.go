@@ -107,7 +107,7 @@ func (t *Task) call(ctx context.Context, name string, args, result any) error {
 // The groups must be within what the task may grant. Errors: InsufficientPermissions,
 // GroupNotFound, RoleExists, InvalidArguments.
 func (t *Task) CreateRole(ctx context.Context, s RoleSpec) (role Role, err error) {
-	if err := s.checkOfTask(); err != nil {
+	if err := s.checkTaskRole(); err != nil {
 		return Role{}, err
 	}
 	args := struct {

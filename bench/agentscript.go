@@ -56,18 +56,18 @@ func measureSteps(m model.Model, agents int) (turns []time.Duration, together ti
 		}
 	}
 	slices.Sort(turns)
-	const each = 20
+	const stepsEach = 20
 	began := time.Now()
 	var all sync.WaitGroup
 	for _, a := range list {
 		all.Go(func() {
-			for range each {
+			for range stepsEach {
 				a.step(m)
 			}
 		})
 	}
 	all.Wait()
-	return turns, time.Since(began) / time.Duration(each*agents)
+	return turns, time.Since(began) / time.Duration(stepsEach*agents)
 }
 
 // percentile returns a percentile of sorted times.
@@ -75,7 +75,7 @@ func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[(len(sorted)-1)*p/100].Round(time.Microsecond)
 }
 
-// scriptedAgent is an agent whose model is a script. It has its conversation.
+// scriptedAgent is an agent whose model is a script. The request has its conversation.
 type scriptedAgent struct {
 	request model.Request
 	calls   int
@@ -105,7 +105,7 @@ func (a *scriptedAgent) step(m model.Model) time.Duration {
 	return took
 }
 
-// workerProcesses starts worker processes and knows them.
+// workerProcesses starts worker processes and lists them.
 type workerProcesses struct {
 	mu   sync.Mutex
 	list []*sandbox.Process

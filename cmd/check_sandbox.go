@@ -46,7 +46,7 @@ func checkSandboxFunc(ctx context.Context, c *common) error {
 
 // identityCheck reports whether programs of root run as another user.
 func identityCheck(l *sandbox.Launcher, data string) sandbox.LayerCheck {
-	if err := l.CheckIdentity(existingDir(data)); err != nil {
+	if err := l.CheckJobUser(existingDir(data)); err != nil {
 		return sandbox.LayerCheck{Layer: layerIdentity, Status: sandbox.LayerMissing, Detail: "programs run as root: " + err.Error()}
 	}
 	return sandbox.LayerCheck{Layer: layerIdentity, Status: sandbox.LayerActive}

@@ -125,7 +125,7 @@ func identityNotes(l *sandbox.Launcher, cfg *config.Config, data string) []strin
 	if cfg == nil || cfg.Command.Open {
 		return nil
 	}
-	err := l.CheckIdentity(existingDir(data))
+	err := l.CheckJobUser(existingDir(data))
 	if err == nil {
 		return nil
 	}

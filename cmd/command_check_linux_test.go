@@ -21,7 +21,7 @@ func TestCheck_NotesProgramsOfRoot(t *testing.T) {
 		t.Errorf("without a sandbox: %q", notes)
 	}
 	dir := t.TempDir()
-	if err := launcher.CheckIdentity(dir); err != nil {
+	if err := launcher.CheckJobUser(dir); err != nil {
 		t.Skip("jobs of root run as root on this system: ", err)
 	}
 	if notes := identityNotes(launcher, &config.Config{}, dir+"/data"); notes != nil {

@@ -80,7 +80,7 @@ func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id st
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	return toolListFunc(ctx, out, api, id, false)
+	return printTools(ctx, out, api, id, false)
 }
 
 // hoursText returns the hours of a group; "" without hours.

@@ -21,13 +21,13 @@ type trackedConn struct {
 	address netip.Prefix // whose share it belongs to
 
 	// Guarded by table.mu.
-	viaProxy  bool      // peer is a trusted proxy
-	inRequest bool      // a handler runs
-	admitted  bool      // the sender of the request in progress is authenticated
-	received  bool      // the body of the request in progress has arrived
-	known     bool      // of the connection: the sender of its last request was authenticated
-	gone      bool      // it was closed, or has given way to another connection
-	since     time.Time // when it was accepted; if known, when its last request began or ended
+	viaProxy      bool      // peer is a trusted proxy
+	inRequest     bool      // a handler runs
+	admitted      bool      // the sender of the request in progress is authenticated
+	received      bool      // the body of the request in progress has arrived
+	authenticated bool      // the sender of the last request was authenticated
+	gone          bool      // it was closed, or has given way to another connection
+	since         time.Time // when it was accepted; if authenticated, when its last request began or ended
 }
 
 // newTrackedConn returns a connection that is not in the table yet.
@@ -44,22 +44,22 @@ func newTrackedConn(conn *net.TCPConn, t *connTable) *trackedConn {
 type yieldRank uint8
 
 const (
-	rankIdle      yieldRank = iota // no request in progress, sender not authenticated
-	rankAnonymous                  // a request whose sender is not authenticated
-	rankKnown                      // no request in progress, the last one was authenticated
-	rankReceiving                  // a request of a known sender that is incomplete or not authenticated yet
-	rankNever                      // a request of an authenticated sender: it does not give way
+	rankIdle          yieldRank = iota // no request in progress, sender not authenticated
+	rankAnonymous                      // a request whose sender is not authenticated
+	rankAuthenticated                  // no request in progress, the last one was authenticated
+	rankReceiving                      // a request of an authenticated sender that is incomplete or not authenticated yet
+	rankNever                          // a request of an authenticated sender: it does not give way
 )
 
 // rank must be called with table.mu held.
 func (c *trackedConn) rank() yieldRank {
 	switch {
-	case !c.known && !c.inRequest:
+	case !c.authenticated && !c.inRequest:
 		return rankIdle
-	case !c.known:
+	case !c.authenticated:
 		return rankAnonymous
 	case !c.inRequest:
-		return rankKnown
+		return rankAuthenticated
 	case !c.admitted || !c.received:
 		return rankReceiving
 	}
@@ -92,7 +92,7 @@ func (c *trackedConn) admitSender(authenticated bool) bool {
 		return false
 	}
 	c.admitted = authenticated
-	c.table.setKnown(c, authenticated)
+	c.table.setAuthenticated(c, authenticated)
 	return true
 }
 
@@ -108,17 +108,17 @@ func (c *trackedConn) endRequest() {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
 	if c.inRequest && !c.admitted {
-		c.table.setKnown(c, false)
+		c.table.setAuthenticated(c, false)
 	}
 	c.inRequest = false
 	c.touch()
 	c.table.changed.Broadcast() // it may give way now
 }
 
-// touch records the use of a connection of a known sender. An unknown one gains
+// touch records the use of a connection of an authenticated sender. Other senders gain
 // nothing by sending requests. It must be called with table.mu held.
 func (c *trackedConn) touch() {
-	if c.known {
+	if c.authenticated {
 		c.since = time.Now()
 	}
 }
@@ -176,8 +176,8 @@ func trackRequests(next http.Handler) http.Handler {
 
 // Values of authenticated in trackSender.
 const (
-	knownSender   = true
-	unknownSender = false
+	authenticatedSender = true
+	anonymousSender     = false
 )
 
 // trackSender marks the connection of a request as one of an authenticated sender,

@@ -91,7 +91,7 @@ type candidates struct {
 
 // include reports whether c is one of the candidates.
 func (s candidates) include(c *trackedConn) bool {
-	return (!s.address.IsValid() || c.address == s.address) && !(s.anonymous && c.known)
+	return (!s.address.IsValid() || c.address == s.address) && !(s.anonymous && c.authenticated)
 }
 
 // findBound returns the candidates to give way to a new connection if a limit is
@@ -147,13 +147,13 @@ func (t *connTable) pickVictim(s candidates, minTime time.Duration) (first *trac
 	return first, wait
 }
 
-// yieldsBefore reports whether c gives way before o. Known senders have more than
+// yieldsBefore reports whether c gives way before o. Authenticated senders have more than
 // their reserve when connections of both kinds are candidates, so theirs come first.
 // Then the order is that of yieldRank, then connections of the address that has the
 // most, then the oldest. It must be called with mu held.
 func (t *connTable) yieldsBefore(c, o *trackedConn) bool {
-	if c.known != o.known {
-		return c.known
+	if c.authenticated != o.authenticated {
+		return c.authenticated
 	}
 	if a, b := c.rank(), o.rank(); a != b {
 		return a < b
@@ -222,7 +222,7 @@ func (t *connTable) drop(c *trackedConn) {
 	}
 	c.gone = true
 	delete(t.conns, c)
-	if c.known {
+	if c.authenticated {
 		t.count(c, -1, 0)
 	} else {
 		t.count(c, -1, -1)
@@ -230,13 +230,13 @@ func (t *connTable) drop(c *trackedConn) {
 	t.changed.Broadcast()
 }
 
-// setKnown records whether the last request of a connection was authenticated. It
+// setAuthenticated records whether the last request of a connection was authenticated. It
 // must be called with mu held.
-func (t *connTable) setKnown(c *trackedConn, known bool) {
-	if c.gone || c.known == known {
+func (t *connTable) setAuthenticated(c *trackedConn, authenticated bool) {
+	if c.gone || c.authenticated == authenticated {
 		return
 	}
-	if c.known = known; known {
+	if c.authenticated = authenticated; authenticated {
 		t.count(c, 0, -1)
 	} else {
 		t.count(c, 0, 1)

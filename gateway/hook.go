@@ -36,7 +36,7 @@ var errNoHook = errors.New("the request carries no secret of a trigger with this
 // sent before is answered with its task. The body is read before its sender is known, so
 // that no sender learns which triggers there are.
 func (a *api) fireTrigger(r *http.Request) (any, error) {
-	trackSender(r, unknownSender)
+	trackSender(r, anonymousSender)
 	body, release, err := a.readHookBody(r)
 	defer release()
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	trackSender(admitted, knownSender)
+	trackSender(admitted, authenticatedSender)
 	if err := a.rates.count(admitted); err != nil {
 		return nil, err
 	}

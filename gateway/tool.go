@@ -84,7 +84,7 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	}
 	request := map[string]any{"name": name, "owner": p.Owner, "digest": p.Digest, "offered": p.Offered}
 	o := runtime.Operation{Kind: approval.ToolAccept, Subject: string(p.Owner) + "/" + name, Request: request, Base: p.Accepted}
-	if err := a.rt.UseOperation(requesterOf(r), o); err != nil {
+	if err := a.rt.UseOperationApproval(requesterOf(r), o); err != nil {
 		return nil, err
 	}
 	p, err = a.pins.AcceptTool(r.Context(), p.Owner, name, q.Digest)

@@ -75,7 +75,7 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 // configuration: calls that have started end normally, later calls are decided by it. A
 // rejected configuration changes nothing.
 //
-// Errors: those of org.Org.ApplyRoles, those of Groups, and those of UseOperation if Oversight
+// Errors: those of org.Org.ApplyRoles, those of Groups, and those of UseOperationApproval if Oversight
 // changes.
 func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 	if err := checkOversight(s); err != nil {

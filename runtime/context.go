@@ -67,7 +67,7 @@ func (s *state) applyCompression(b journal.ContextCompressed) {
 	s.compression = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sentItems()}, b.Call}
 	s.usage = contextUsage{tokens: chat.EstimateTokens(b.Summary)}
 	for _, item := range s.items[s.summary.Items:] { // estimated again: a count by the provider covers the replaced items
-		s.usage.tokens += chat.CountTokens(item)
+		s.usage.tokens += chat.ItemTokens(item)
 	}
 }
 
@@ -122,7 +122,7 @@ func recentTokens(estimate, counted, window int) int {
 func (s *state) olderItems(tokens int) int {
 	keep, open := 0, true
 	for _, item := range slices.Backward(s.items) {
-		tokens -= chat.CountTokens(item)
+		tokens -= chat.ItemTokens(item)
 		open = open && (item.Message != nil || item.Answer != nil && item.Answer.Finish == model.FinishRepair)
 		if !open && tokens < 0 {
 			break
@@ -145,7 +145,7 @@ func (u *contextUsage) add(item model.Item) {
 		*u = contextUsage{a.Usage.Input + max(0, a.Usage.Output), true}
 		return
 	}
-	u.tokens += chat.CountTokens(item)
+	u.tokens += chat.ItemTokens(item)
 }
 
 // with returns the usage including the system prompt and the tools of a

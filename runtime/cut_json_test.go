@@ -121,7 +121,7 @@ func TestReadFile_SmallWindowReadsToEnd(t *testing.T) {
 			var read strings.Builder
 			next, done := 0.0, false
 			fx := fixtureConfig{model: withWindow(window, answerFunc(func(r model.Request) model.Answer {
-				if n := chat.RequestLength(r); n > window {
+				if n := chat.RequestTokens(r); n > window {
 					t.Errorf("a request has %d tokens", n)
 				}
 				page := lastResult(r)

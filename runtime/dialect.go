@@ -25,10 +25,10 @@ func plainName(name string) string {
 	return name
 }
 
-// meantTool returns the name of the tool that a language model means by a name. That is the
+// resolveToolName returns the name of the tool that a language model means by a name. That is the
 // tool of exactly this name. If no tool has it, it is that of the plain name, provided that
 // the agent may call it.
-func meantTool(s *gate.Subject, name string) string {
+func resolveToolName(s *gate.Subject, name string) string {
 	plain := plainName(name)
 	if plain == name || s.AuthorizeTool(name).Code() != errcode.UnknownTool || !s.AuthorizeTool(plain).Allowed() {
 		return name
@@ -44,7 +44,7 @@ func meantCalls(s *gate.Subject, calls []model.Call) []model.Call {
 	}
 	calls = slices.Clone(calls)
 	for i := range calls {
-		calls[i].Name = meantTool(s, calls[i].Name)
+		calls[i].Name = resolveToolName(s, calls[i].Name)
 		s = s.AfterCall(calls[i].Name)
 	}
 	return calls

@@ -149,7 +149,7 @@ func (x *exchange) complete(ctx context.Context, answer *model.Answer) (*model.A
 // its results. It returns false if there is nothing older.
 func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 	a := x.a
-	cut := a.state.olderItems(recentTokens(chat.RequestLength(x.req.Request), x.tokens(), x.model.window))
+	cut := a.state.olderItems(recentTokens(chat.RequestTokens(x.req.Request), x.tokens(), x.model.window))
 	if cut <= a.state.compressedItems() {
 		return false, nil
 	}
@@ -192,7 +192,7 @@ func shortSummaryRequest(r model.Request) model.Request {
 func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer, error) {
 	r := x.summaryRequest(items)
 	var before model.TokenUsage
-	if chat.RequestLength(r) <= x.model.window {
+	if chat.RequestTokens(r) <= x.model.window {
 		answer, err := x.sendWithinBudget(ctx, r, nil)
 		switch {
 		case err == nil && len(answer.Calls) > 0 && strings.TrimSpace(answer.Text) == "":
@@ -203,7 +203,7 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 		}
 	}
 	r = shortSummaryRequest(r)
-	if n := chat.RequestLength(r); n > x.model.window {
+	if n := chat.RequestTokens(r); n > x.model.window {
 		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; divide the work among several agents, or use a model with a larger contextWindow", n, x.model.window)
 	}
 	answer, err := checkSummary(x.sendWithinBudget(ctx, r, nil))
@@ -265,7 +265,7 @@ func (x *exchange) request(ctx context.Context, r model.Request, show func(model
 	}
 	limitCalls(answer, limit)
 	if answer.Usage.Input == 0 {
-		answer.Usage = model.TokenUsage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Currency: answer.Usage.Currency, Estimated: true}
+		answer.Usage = model.TokenUsage{Input: need, Output: chat.ItemTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Currency: answer.Usage.Currency, Estimated: true}
 	}
 	reserved.spend(answer.Usage)
 	return answer, nil

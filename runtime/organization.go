@@ -18,7 +18,7 @@ import (
 // CreateRole creates a role on behalf of any principal. The call id may be
 // empty if the principal is not an agent, as in Send and Terminate. A role of an
 // operator that has rights may wait for people (approval.Oversight).
-// Errors: those of org.Org.CreateRole and UseOperation.
+// Errors: those of org.Org.CreateRole and UseOperationApproval.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
 	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
@@ -51,7 +51,7 @@ func withCallID(c tool.Call) tool.Call {
 
 // UpdateRole changes a role and returns who gains and loses which tools.
 // With dryRun it changes nothing. A change that adds rights may wait for
-// people (approval.Oversight). Errors: those of org.Org.UpdateRole and UseOperation.
+// people (approval.Oversight). Errors: those of org.Org.UpdateRole and UseOperationApproval.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
 	var diff org.PermissionDiff

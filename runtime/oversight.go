@@ -13,15 +13,15 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// kindOversight is the kind of the record of the active Oversight. It has one record, so that the
-// Oversight holds from the start on, whatever configuration is loaded.
+// The kind and the key of the only record of the active Oversight. The record makes the Oversight
+// valid from the start on, whatever configuration is loaded.
 const (
 	kindOversight = "oversight"
 	oversightKey  = "active"
 )
 
 // ownerName is the name of the operator who holds the data directory or the start-up token. The
-// configuration files are on its machine, so it counts as the one who asks for their changes.
+// configuration files are on the machine of this operator. So this operator asks for their changes.
 const ownerName = "operator"
 
 // Requester is the operator who asks for an operation.
@@ -33,7 +33,7 @@ type Requester struct {
 // operation is something that an operator does and that may wait for people.
 type operation struct {
 	kind    approval.Operation
-	subject string   // what it changes: an approval is void when that has changed
+	subject string   // what the operation changes; another change of that makes an approval void
 	request any      // what was asked for, as JSON: the same request uses the approval
 	bound   []string // what an approval is bound to besides the request
 	text    any      // what approvers see, as JSON
@@ -50,28 +50,28 @@ type Operation struct {
 	Kind    approval.Operation
 	Subject string // names what it changes
 	Request any    // what was asked for, as JSON; approvers see it
-	Base    any    // what is there now, as JSON; approvers see it, and another one voids the approval
+	Base    any    // what is there now, as JSON; approvers see it, and a change of it makes the approval void
 }
 
 func (o Operation) operation() *operation {
-	base, _ := json.Marshal(o.Base) // what has no JSON is rejected with the text
+	base, _ := json.Marshal(o.Base) // requestOperation rejects a Base without JSON
 	return &operation{
 		kind: o.Kind, subject: o.Subject, request: o.Request, bound: []string{approval.DigestJSON(base)},
 		text: map[string]any{"operation": o.Kind, "subject": o.Subject, "request": o.Request, "now": o.Base},
 	}
 }
 
-// UseOperation returns nil if an operation may be carried out now: no Oversight covers it, or it
-// is approved. The approval is used when it returns. Otherwise the request is recorded.
+// UseOperationApproval returns nil if an operation may be carried out now: no Oversight covers it, or
+// people have approved it. Then the approval is used up. Otherwise the request is recorded.
 //
 // Errors: ApprovalRequired with the id in the detail "approval", ApprovalDenied, and
 // LimitExceeded if too many requests wait.
-func (rt *Runtime) UseOperation(from Requester, o Operation) error {
+func (rt *Runtime) UseOperationApproval(from Requester, o Operation) error {
 	return rt.commitOperation(from, o.operation(), rt.useApproval)
 }
 
-// requestApproval is UseOperation for an operation that is carried out later: it does not use the
-// approval.
+// requestApproval is UseOperationApproval for an operation that is carried out later. The approval
+// is not used up.
 func (rt *Runtime) requestApproval(from Requester, op *operation) error {
 	return rt.commitOperation(from, op, func(*journal.Batch, Requester, Approval) {})
 }
@@ -96,8 +96,8 @@ func (rt *Runtime) commitOperation(from Requester, op *operation, approved func(
 	return cmp.Or(err, held)
 }
 
-// ActiveOversight returns which operations of operators wait for people, nil if none do. It must
-// not be changed.
+// ActiveOversight returns which operations of operators wait for people, nil if none do. The
+// caller must not change it.
 func (rt *Runtime) ActiveOversight() *approval.Oversight { return rt.oversight.Load() }
 
 // isHeld reports whether an operation of a principal needs an approval.
@@ -105,9 +105,9 @@ func (rt *Runtime) isHeld(by identity.Principal, kind approval.Operation) bool {
 	return by.Kind == identity.Operator && rt.oversight.Load().Covers(kind)
 }
 
-// judgeOperation returns the approval that a held operation may use; it does not use it. Without
-// one it adds a request to the batch, which must be committed, and returns why the operation is
-// held. It is called within a commit.
+// judgeOperation returns the approval that a held operation may use, and does not use it up.
+// Without an approval it adds a request to the batch and returns why the operation is held. The
+// batch must be committed. judgeOperation is called within a commit.
 func (rt *Runtime) judgeOperation(b *journal.Batch, from Requester, op *operation) (granted Approval, held error) {
 	rules := rt.oversight.Load().Rules()
 	bound := hashTexts(append([]string{rules.Digest()}, op.bound...)...)
@@ -158,8 +158,8 @@ func operationRequired(a Approval) error {
 	return errcode.New(errcode.ApprovalRequired, "%s waits for the approval of other people: send the same request again when the request %s is approved", a.Tool, a.ID).With("approval", a.ID)
 }
 
-// useApproval uses the approval for an operation; one without an id is none. It is called within the
-// commit of the operation, after judgeOperation.
+// useApproval uses up the approval for an operation. An approval without an id is ignored.
+// useApproval is called within the commit of the operation, after judgeOperation.
 func (rt *Runtime) useApproval(b *journal.Batch, from Requester, a Approval) {
 	if a.ID == "" {
 		return
@@ -169,8 +169,9 @@ func (rt *Runtime) useApproval(b *journal.Batch, from Requester, a Approval) {
 	rt.approvals.remove(b, a.ID)
 }
 
-// judgeOverride returns why the approval of a call in place of its approvers is held, nil if it is
-// not. args are those that the votes are about. The approval of the override is used. It is called within the commit of the decision.
+// judgeOverride returns why an override is held, nil if it is not held. An override approves a call
+// in place of its approvers. args are the arguments that the votes are about. The approval of the
+// override is used up. judgeOverride is called within the commit of the decision.
 func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d ApprovalDecision, args json.RawMessage) error {
 	if !rt.isHeld(from.By, approval.Override) {
 		return nil
@@ -183,7 +184,7 @@ func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d
 		kind: approval.Override, subject: a.ID, request: call, bound: []string{a.Digest, string(a.Bound[:])},
 		text: map[string]any{"operation": approval.Override, "request": call},
 	}
-	if d.Args == nil { // else the request has them
+	if d.Args == nil { // otherwise the request has the arguments
 		op.text = map[string]any{"operation": approval.Override, "request": call, "args": shownArgs(args)}
 	}
 	granted, held := rt.judgeOperation(b, from, &op)
@@ -193,7 +194,8 @@ func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d
 	return held
 }
 
-// shownArgs returns arguments as approvers of an override read them: large ones are cut, and a text.
+// shownArgs returns arguments as approvers of an override read them. Large arguments become a
+// shortened text.
 func shownArgs(args json.RawMessage) any {
 	if len(args) <= maxEventArgs {
 		return args
@@ -211,7 +213,7 @@ func (rt *Runtime) voidOperations(b *journal.Batch, reason string, match func(*A
 	}
 }
 
-// fromFiles is who asks for what the configuration files say.
+// fromFiles is the Requester of what the configuration files say.
 var fromFiles = Requester{By: identity.ByOperator(ownerName), Auth: "configuration files"}
 
 // changesOversight reports whether a configuration has another Oversight than the active one.
@@ -219,8 +221,9 @@ func (rt *Runtime) changesOversight(s OrgConfig) bool {
 	return !s.KeepRoles && !rt.oversight.Load().Equal(s.Oversight)
 }
 
-// judgeOversight returns the approval that a change of the Oversight may use, or why it is held: the
-// people of the active one must approve it. It is called within a commit, as judgeOperation.
+// judgeOversight returns the approval that a change of the Oversight may use, or why the change is
+// held. The people of the active Oversight must approve the change. judgeOversight is called within
+// a commit, as judgeOperation is.
 func (rt *Runtime) judgeOversight(b *journal.Batch, s OrgConfig) (granted Approval, held error) {
 	now := rt.oversight.Load()
 	if now == nil || !rt.changesOversight(s) {
@@ -256,8 +259,8 @@ func checkOversight(s OrgConfig) error {
 	return nil
 }
 
-// loadOversight reads the active Oversight. A damaged one is an error: without it, operations that
-// need approval would need none.
+// loadOversight reads the active Oversight. A damaged record is an error: without the Oversight,
+// operations that need approval would need none.
 func (rt *Runtime) loadOversight() error {
 	for r, err := range rt.store.ReadRecords(rt.ctx, kindOversight, "") {
 		o := new(approval.Oversight)

@@ -546,22 +546,22 @@ func TestOversight_UseOperation(t *testing.T) {
 	b := newWatched(t, bySecurity, nil)
 	from := runtime.Requester{By: alice, Auth: "token of alice"}
 	o := runtime.Operation{Kind: approval.ToolAccept, Subject: "server/tool", Request: obj{"digest": "d"}, Base: "old"}
-	id := heldAs(t, b.UseOperation(from, o))
+	id := heldAs(t, b.UseOperationApproval(from, o))
 	b.wantDecided(t, b.approvers["security ann"], approve(id), "approved")
 	changed := o
 	changed.Request = obj{"digest": "e"}
-	heldAs(t, b.UseOperation(from, changed))
-	heldAs(t, b.UseOperation(runtime.Requester{By: bruno}, o))
-	if err := b.UseOperation(from, o); err != nil {
+	heldAs(t, b.UseOperationApproval(from, changed))
+	heldAs(t, b.UseOperationApproval(runtime.Requester{By: bruno}, o))
+	if err := b.UseOperationApproval(from, o); err != nil {
 		t.Fatal(err)
 	}
-	id = heldAs(t, b.UseOperation(from, o))
+	id = heldAs(t, b.UseOperationApproval(from, o))
 	b.wantDecided(t, b.approvers["security ann"], approve(id), "approved")
 	o.Base = "newer"
-	if again := heldAs(t, b.UseOperation(from, o)); again == id {
+	if again := heldAs(t, b.UseOperationApproval(from, o)); again == id {
 		t.Error("the approval counts for another base")
 	}
-	if err := b.UseOperation(runtime.Requester{By: identity.Principal{Kind: identity.Configuration}}, o); err != nil {
+	if err := b.UseOperationApproval(runtime.Requester{By: identity.Principal{Kind: identity.Configuration}}, o); err != nil {
 		t.Errorf("the configuration is no operator: %v", err)
 	}
 }

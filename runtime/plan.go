@@ -38,7 +38,7 @@ type plan struct {
 }
 
 // applyAnswer applies an answer of planAnswer: a new plan, or the problem of an
-// invalid plan or of a deviation from the current one. A deviation is no try.
+// invalid plan or of a deviation from the current one. A deviation does not count as a try.
 func (p *plan) applyAnswer(a *model.Answer) {
 	if !p.made || a.PlanError == "" {
 		p.tries++
@@ -58,9 +58,9 @@ func (p *plan) applyResult(r *model.CallResult) {
 	p.steps = p.steps[1:]
 }
 
-// current returns the plan, marked as invalid if its next step is not permitted
+// recheck returns the plan. It is marked as invalid if its next step is not permitted
 // any more.
-func (p plan) current(subject *gate.Subject) plan {
+func (p plan) recheck(subject *gate.Subject) plan {
 	if p.made && len(p.steps) > 0 {
 		if err := canCall(subject, p.steps[0].Tool); err != nil {
 			p.made, p.problem = false, "its next step cannot be taken: "+errcode.Message(err)
@@ -70,8 +70,8 @@ func (p plan) current(subject *gate.Subject) plan {
 }
 
 // addPlanPrompt adds to the note of the request what the agent must do next: make a plan, take
-// a step, or answer. The tools stay in the request even if none may be called, so that it begins
-// as the other requests do and the cache of the provider has it.
+// a step, or answer. The tools stay in the request even if none may be called. Then all requests
+// begin alike, and the cache of the provider has that part.
 func (r *turnRequest) addPlanPrompt() error {
 	switch p := r.plan; {
 	case !p.made && p.tries >= maxPlans:
@@ -193,7 +193,7 @@ func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.PlanStep, s
 	}
 	for i := range steps {
 		s := &steps[i]
-		s.Tool = meantTool(subject, s.Tool)
+		s.Tool = resolveToolName(subject, s.Tool)
 		if err := canCall(subject, s.Tool); err != nil {
 			return nil, fmt.Sprintf("step %d: %s", i+1, textutil.OneLine(errcode.Message(err), maxLine))
 		}

@@ -64,7 +64,7 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 	if !m.language {
 		return errcode.New(errcode.InvalidConfig, "role %q works by plan, which needs a language model; its model is not one", a.role)
 	}
-	p := a.state.plan.current(req.subject)
+	p := a.state.plan.recheck(req.subject)
 	req.plan = &p
 	return req.addPlanPrompt()
 }

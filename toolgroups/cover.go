@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// The bounds of the search for the smallest cover. Beyond them it is a good one.
+// The bounds of the search for the smallest cover. A longer search ends with the best cover so far.
 const (
-	maxCoverChoices = 400     // candidates that are compared with each other
-	maxCoverSteps   = 200_000 // partial choices that are tried
+	maxCoverCandidates = 400     // candidates that are compared with each other
+	maxCoverSteps      = 200_000 // partial choices that are tried
 )
 
 // cover is a candidate of a set cover: the needs that it meets, and the tools that it costs.
 type cover struct{ needs, cost bits }
 
-// smallestCover returns the indexes of covers that together meet all needs, with the fewest
-// tools in all, and the fewest covers among those. Each need must be met by one of them. It
-// reports false if a better choice may exist.
+// smallestCover returns the indexes of covers that together meet all needs. No other choice has
+// fewer tools, and none with as many tools has fewer covers. At least one cover of the list must
+// meet each need. exact is false if a better choice may exist.
 func smallestCover(list []cover, needs int) (chosen []int, exact bool) {
 	useful := usefulCovers(list)
-	x := coverSearch{list: list, byNeed: make([][]int, needs), steps: maxCoverSteps}
+	x := coverSearch{list: list, byNeed: make([][]int, needs), stepsLeft: maxCoverSteps}
 	for _, i := range useful {
 		for n := range needs {
 			if list[i].needs.has(uint32(n)) {
@@ -29,11 +29,11 @@ func smallestCover(list []cover, needs int) (chosen []int, exact bool) {
 	}
 	x.best = greedyCover(list, useful, needs)
 	x.bestCost = x.cost(x.best)
-	if len(useful) > maxCoverChoices {
+	if len(useful) > maxCoverCandidates {
 		return x.best, false
 	}
-	x.try(nil, newBits(uint32(needs)), bitset(list))
-	return x.best, x.steps > 0
+	x.extend(nil, newBits(uint32(needs)), noTools(list))
+	return x.best, x.stepsLeft > 0
 }
 
 // usefulCovers returns the indexes of the covers that meet a need and are not worse than
@@ -44,7 +44,7 @@ func usefulCovers(list []cover) (useful []int) {
 			useful = append(useful, i)
 		}
 	}
-	if len(useful) > maxCoverChoices {
+	if len(useful) > maxCoverCandidates {
 		return useful
 	}
 	return slices.DeleteFunc(slices.Clone(useful), func(i int) bool {
@@ -59,22 +59,22 @@ func (c cover) dominates(other cover) bool {
 	return c.needs.hasAll(other.needs) && other.cost.hasAll(c.cost)
 }
 
-// bitset returns an empty set that is as wide as the costs of covers.
-func bitset(list []cover) bits {
+// noTools returns the empty set of tools, as wide as the costs of covers.
+func noTools(list []cover) bits {
 	if len(list) == 0 {
 		return nil
 	}
 	return make(bits, len(list[0].cost))
 }
 
-// greedyCover chooses the cover with the fewest further tools for each need that it meets,
-// until all are met, and then leaves out those that the others make superfluous.
+// greedyCover chooses the cover with the fewest further tools for each further need, until all
+// needs are met. Then it leaves out the covers that the others make superfluous.
 func greedyCover(list []cover, useful []int, needs int) (chosen []int) {
-	met, cost := newBits(uint32(needs)), bitset(list)
+	met, cost := newBits(uint32(needs)), noTools(list)
 	for met.count() < needs {
 		best := -1
 		for _, i := range useful {
-			if list[i].needs.countBeyond(met) > 0 && (best < 0 || list[i].cheaper(list[best], met, cost)) {
+			if list[i].needs.countBeyond(met) > 0 && (best < 0 || list[i].costsLessPerNeed(list[best], met, cost)) {
 				best = i
 			}
 		}
@@ -94,26 +94,26 @@ func greedyCover(list []cover, useful []int, needs int) (chosen []int) {
 	return chosen
 }
 
-// cheaper reports whether c costs fewer further tools than other for each further need.
-func (c cover) cheaper(other cover, met, cost bits) bool {
+// costsLessPerNeed reports whether c costs fewer further tools than other for each further need.
+func (c cover) costsLessPerNeed(other cover, met, cost bits) bool {
 	return c.cost.countBeyond(cost)*other.needs.countBeyond(met) < other.cost.countBeyond(cost)*c.needs.countBeyond(met)
 }
 
 // coverSearch looks for a smaller cover by trying the candidates of one need after another.
 type coverSearch struct {
-	list     []cover
-	byNeed   [][]int
-	best     []int
-	bestCost int
-	steps    int // that are left
+	list      []cover
+	byNeed    [][]int
+	best      []int
+	bestCost  int
+	stepsLeft int
 }
 
-// try extends a partial choice, which meets some needs at a cost.
-func (x *coverSearch) try(chosen []int, met, cost bits) {
-	if x.steps == 0 {
+// extend tries all ways to extend a partial choice, which meets some needs at a cost.
+func (x *coverSearch) extend(chosen []int, met, cost bits) {
+	if x.stepsLeft == 0 {
 		return
 	}
-	x.steps--
+	x.stepsLeft--
 	next := x.rarest(met)
 	if next < 0 {
 		if x.improves(cost.count(), len(chosen)) {
@@ -129,7 +129,7 @@ func (x *coverSearch) try(chosen []int, met, cost bits) {
 		return cmp.Compare(x.list[a].cost.countBeyond(cost), x.list[b].cost.countBeyond(cost))
 	})
 	for _, i := range choices {
-		x.try(append(slices.Clip(chosen), i), met.with(x.list[i].needs), cost.with(x.list[i].cost))
+		x.extend(append(slices.Clip(chosen), i), met.with(x.list[i].needs), cost.with(x.list[i].cost))
 	}
 }
 
@@ -151,7 +151,7 @@ func (x *coverSearch) rarest(met bits) int {
 
 // cost returns the number of tools of a choice.
 func (x *coverSearch) cost(chosen []int) int {
-	all := bitset(x.list)
+	all := noTools(x.list)
 	for _, i := range chosen {
 		all.addAll(x.list[i].cost)
 	}

@@ -48,7 +48,7 @@ func (tx *Tx) SwitchGroup(owner *Owner, id GroupID, open bool) error {
 		return err
 	}
 	if e.before.open != open {
-		e.switches, e.after = true, e.before.switched(open)
+		e.switches, e.after = true, e.before.withOpen(open)
 	}
 	return nil
 }
@@ -65,10 +65,10 @@ func checkSwitch(e *groupEdit, id GroupID, owner GroupOwner) error {
 }
 
 // opened returns a copy of g that is open.
-func (g *group) opened() *group { return g.switched(true) }
+func (g *group) opened() *group { return g.withOpen(true) }
 
-// switched returns a copy of g that is open or closed.
-func (g *group) switched(open bool) *group {
+// withOpen returns a copy of g that is open or closed.
+func (g *group) withOpen(open bool) *group {
 	next := *g
 	next.open = open
 	return &next

@@ -151,7 +151,7 @@ func (tx *Tx) rebase(base *Snapshot, edits []*groupEdit) error {
 			if err := checkSwitch(e, id, e.after.Owner); err != nil {
 				return err
 			}
-			e.after = e.before.switched(e.after.open)
+			e.after = e.before.withOpen(e.after.open)
 		case !e.keeps:
 		case e.before == nil || e.before.Owner != e.after.Owner:
 			return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, e.after.Owner)

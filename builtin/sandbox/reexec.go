@@ -23,7 +23,7 @@ func Enter(programs map[string]Program) *Launcher {
 	case argProgram:
 		exit(runProgram(programs))
 	case argHold:
-		exit(hold())
+		exit(holdNamespace())
 	}
 	return &Launcher{entered: true}
 }

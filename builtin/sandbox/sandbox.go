@@ -16,7 +16,7 @@
 //  1. User, mount, pid, network, ipc, uts and cgroup namespaces: the job sees no
 //     other process and no network but an empty loopback. A job of root runs as an
 //     unprivileged user, where the file system of its workspace has id-mapped
-//     mounts (CheckIdentity).
+//     mounts (CheckJobUser).
 //  2. Control groups for processes and memory, where this process may create
 //     them.
 //  3. A root file system of its own: system directories read-only, a scratch
@@ -60,7 +60,7 @@ type Launcher struct {
 	jobs    atomic.Uint64 // jobs started so far; numbers their control groups
 	cleanup sync.Once     // removes the control groups that killed processes left
 
-	identities identityMap // of jobs that root starts
+	jobUserNS jobUserNamespace // of jobs that root starts
 }
 
 // Program is code of this binary that can run as a job. It reads from in what

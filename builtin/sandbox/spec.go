@@ -11,9 +11,9 @@ import (
 // File descriptors that the process of a job inherits in addition to the
 // standard three.
 const (
-	specFD   = 3 // it reads its spec from here, after it was put into its control group
-	reportFD = 4 // it writes its report here; closed when the program starts
-	listenFD = 5 // a socket over which it sends its listener, if Job.Listen is set
+	specFD   = 3 // the process reads its spec here, after it was put into its control group
+	reportFD = 4 // the process writes its report here; closed when the program starts
+	listenFD = 5 // a socket over which the process sends its listener, if Job.Listen is set
 
 	firstTreeFD = 5 // mounts that the starter has cloned, see spec.treeFD
 )
@@ -41,7 +41,7 @@ func (s *spec) treeFD(i int) int {
 type fileID struct{ Device, Inode uint64 }
 
 // ready is written to the report pipe just before the program starts. If the
-// pipe ends without it and without a report, the process was killed.
+// pipe ends without ready and without a report, the process was killed.
 const ready = "\n"
 
 // report describes why a process could not become its job.

@@ -181,8 +181,8 @@ func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup
 		return cmd, g
 	}
 	cmd.SysProcAttr.Cloneflags = namespaces
-	cmd.SysProcAttr.UidMappings = identityMapping(os.Getuid())
-	cmd.SysProcAttr.GidMappings = identityMapping(os.Getgid())
+	cmd.SysProcAttr.UidMappings = mapToItself(os.Getuid())
+	cmd.SysProcAttr.GidMappings = mapToItself(os.Getgid())
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 	return cmd, g
 }
@@ -191,9 +191,9 @@ func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
 	unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// identityMapping maps one id to itself, so that the job writes files as the user
+// mapToItself maps one id to itself, so that the job writes files as the user
 // who started it.
-func identityMapping(id int) []syscall.SysProcIDMap {
+func mapToItself(id int) []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
 }
 

@@ -46,11 +46,11 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	return &jobProcess{cmd: cmd}, nil
 }
 
-// identityMap is not needed: there is no sandbox.
-type identityMap struct{}
+// jobUserNamespace is not needed: there is no sandbox.
+type jobUserNamespace struct{}
 
-// CheckIdentity reports nothing: there is no sandbox.
-func (l *Launcher) CheckIdentity(string) error { return nil }
+// CheckJobUser reports nothing: there is no sandbox.
+func (l *Launcher) CheckJobUser(string) error { return nil }
 
 // kernelLayers returns nothing: the layers exist on Linux only.
 func kernelLayers() map[string]string { return nil }
@@ -59,7 +59,7 @@ func kernelLayers() map[string]string { return nil }
 func (l *Launcher) offersGroups() bool { return false }
 
 // hold is never reached.
-func hold() error { return errors.New("sandbox not supported on " + runtime.GOOS) }
+func holdNamespace() error { return errors.New("sandbox not supported on " + runtime.GOOS) }
 
 // unsandboxedCommand returns the command of a job.
 func unsandboxedCommand(ctx context.Context, j Job) (*exec.Cmd, error) {

@@ -19,7 +19,7 @@ func CleanPath(name string) (string, error) {
 		return "", opError(errcode.InvalidArguments, "path contains a NUL byte")
 	}
 	if escapesLexically(name) {
-		return "", errEscapes(name)
+		return "", newEscapeError(name)
 	}
 	return path.Clean(name), nil
 }
@@ -49,8 +49,8 @@ func fileError(root *os.Root, name string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.Is(err, escapeError(root)):
-		return errEscapes(name)
+	case errors.Is(err, rootEscapeError(root)):
+		return newEscapeError(name)
 	case errors.Is(err, fs.ErrNotExist):
 		return opError(errcode.FileNotFound, "%q does not exist in the workspace; list_files shows what exists", name)
 	case errors.Is(err, fs.ErrPermission):
@@ -72,9 +72,9 @@ func systemReason(err error) string {
 	return "rejected by the system"
 }
 
-// escapeError returns the error that root returns for paths that escape it.
+// rootEscapeError returns the error that root returns for paths that escape it.
 // Package os does not export it, so it is provoked.
-func escapeError(root *os.Root) error {
+func rootEscapeError(root *os.Root) error {
 	_, err := root.Lstat("..")
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -82,8 +82,8 @@ func escapeError(root *os.Root) error {
 	return err
 }
 
-// errEscapes returns the error for a path that leads out of the workspace.
-func errEscapes(name string) error {
+// newEscapeError returns the error for a path that leads out of the workspace.
+func newEscapeError(name string) error {
 	return opError(errcode.PathTraversal,
 		"%q leads out of the workspace; use a path relative to the workspace, without ..", name)
 }

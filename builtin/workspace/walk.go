@@ -111,7 +111,7 @@ func (w *walker) readNames(dir string) ([]string, error) {
 // vanished or changed their type meanwhile and, unless strict, unreadable ones.
 func (w *walker) ignoreVanished(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, escapeError(w.root)):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, rootEscapeError(w.root)):
 		return nil
 	case errors.Is(err, fs.ErrPermission) && !w.strict:
 		return nil

@@ -81,7 +81,7 @@ func addedUsage(root *os.Root, name string, old fs.FileInfo, length int) (Usage,
 // linkError returns the error for writing to a symlink. Replacing it would break
 // the link, and following it would write to a path that was not named.
 func linkError(root *os.Root, name string) error {
-	if _, err := root.Stat(name); errors.Is(err, escapeError(root)) {
+	if _, err := root.Stat(name); errors.Is(err, rootEscapeError(root)) {
 		return err
 	}
 	return opError(errcode.PermissionDenied, "%q is a symbolic link; write to the path of its target", name)

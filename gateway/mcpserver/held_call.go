@@ -112,7 +112,7 @@ func heldCallOf(ctx context.Context) *heldCall {
 // isResumable reports whether a call of a session is answered with a stream that its client can resume.
 func (s *Server) isResumable(r *http.Request, sc *clientScope, session *session, q *request) bool {
 	version := r.Header.Get(versionHeader)
-	if sc.documentsOnly || session.documentsOnly || version < resumableVersion || version >= statelessVersion {
+	if sc.jsonOnly || session.jsonOnly || version < resumableVersion || version >= statelessVersion {
 		return false
 	}
 	return s.needsSDK(sc, session, q) || q.token != "" && q.secure == "" && (q.token[0] == '"' || isExactNumber(q.token))

@@ -93,7 +93,7 @@ func (s *Server) servePOST(w http.ResponseWriter, r *http.Request, sc *clientSco
 		writeError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the Content-Type header must be application/json")
 		return nil
 	}
-	sc.documentsOnly, sc.acceptsAny = !stream, anything
+	sc.jsonOnly, sc.acceptsAnyType = !stream, anything
 	q, releaseBody, ok := s.readBody(w, r, sc.sender)
 	defer releaseBody()
 	if !ok {
@@ -242,7 +242,7 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 		defer cancel()
 		defer context.AfterFunc(sc.endpoint.ctx, cancel)()
 	}
-	oneDocument := sc.documentsOnly || q.method == methodCallTool && q.token == "" && !q.wantsLog
+	oneDocument := sc.jsonOnly || q.method == methodCallTool && q.token == "" && !q.wantsLog
 	s.forwardToSDK(s.transports.stateless[transportIndex(oneDocument)], w, r.WithContext(ctx), sc, q)
 }
 
@@ -261,7 +261,7 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 		return
 	}
 	if id == "" { // initialize starts a session
-		s.forwardToSDK(s.transports.stateful[transportIndex(sc.documentsOnly)], w, r, sc, q)
+		s.forwardToSDK(s.transports.stateful[transportIndex(sc.jsonOnly)], w, r, sc, q)
 		return
 	}
 	session, release := s.acquireSession(sc, id)
@@ -287,12 +287,12 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 
 // forwardInSession passes a request of a session to the SDK.
 func (s *Server) forwardInSession(w http.ResponseWriter, r *http.Request, session *session, sc *clientScope, q *request) {
-	if sc.documentsOnly && !session.documentsOnly && !sc.acceptsAny {
+	if sc.jsonOnly && !session.jsonOnly && !sc.acceptsAnyType {
 		writeError(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was started with text/event-stream accepted; each of its requests must accept it")
 		return
 	}
-	sc.documentsOnly = sc.documentsOnly || session.documentsOnly
-	s.forwardToSDK(s.transports.stateful[transportIndex(session.documentsOnly)], w, r, sc, q)
+	sc.jsonOnly = sc.jsonOnly || session.jsonOnly
+	s.forwardToSDK(s.transports.stateful[transportIndex(session.jsonOnly)], w, r, sc, q)
 }
 
 // writeSessionNotFound answers 404, after which clients initialize a new
@@ -341,7 +341,7 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 
 // needsSDK reports whether the SDK has to send questions or log messages during a call of a session.
 func (s *Server) needsSDK(sc *clientScope, session *session, q *request) bool {
-	return s.mayAskClient(sc, session, q.name) || !session.documentsOnly && s.sessionWantsLog(session)
+	return s.mayAskClient(sc, session, q.name) || !session.jsonOnly && s.sessionWantsLog(session)
 }
 
 // writeDuplicateID rejects a call with the id of another one that is in progress.
@@ -370,7 +370,7 @@ func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *client
 	run := s.callOf(sc, q, r.Header, stateless)
 	out := eventWriter{w: w}
 	var o outcome
-	if q.token == "" || sc.documentsOnly {
+	if q.token == "" || sc.jsonOnly {
 		o = run(r.Context())
 	} else {
 		o = s.runWithProgress(r.Context(), func(p tool.Progress) { out.send(progressNotification(q.token, p)) }, run)
@@ -418,7 +418,7 @@ func cond[T any](yes bool, a, b T) T {
 }
 
 // transportIndex returns the index of the SDK handler in transports.
-func transportIndex(documentsOnly bool) int { return cond(documentsOnly, 1, 0) }
+func transportIndex(jsonOnly bool) int { return cond(jsonOnly, 1, 0) }
 
 // forwardToSDK passes a request to an SDK handler. The body has been read
 // already, so it is replaced. The Accept header is replaced too: there is a
@@ -470,7 +470,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, sc *clientS
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if last := r.Header.Get(lastEventHeader); last != "" && !session.documentsOnly {
+	if last := r.Header.Get(lastEventHeader); last != "" && !session.jsonOnly {
 		held, ok := s.events.resume(session.id, last)
 		if !ok {
 			writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the stream cannot be resumed: the events after this one are not kept; send the request again if that is safe")
@@ -480,5 +480,5 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, sc *clientS
 		ctx, done = held.read(ctx)
 		defer done()
 	}
-	s.transports.stateful[transportIndex(session.documentsOnly)].ServeHTTP(w, r.WithContext(ctx))
+	s.transports.stateful[transportIndex(session.jsonOnly)].ServeHTTP(w, r.WithContext(ctx))
 }

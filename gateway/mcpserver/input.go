@@ -198,7 +198,7 @@ func (s *Server) mayAsk(sc *clientScope, name string) bool {
 func (s *Server) mayAskClient(sc *clientScope, session *session, name string) bool {
 	a := abilitiesOfSession(session.sdk)
 	switch {
-	case session.documentsOnly:
+	case session.jsonOnly:
 		return false
 	case name == AskName: // tools of tasks ask people only
 		return (a.person || a.url) && s.mayAskOrganization(sc)

@@ -24,21 +24,21 @@ import (
 // line strictly before the SDK sees it. Malformed lines and calls over the
 // limit are answered with an error.
 type lineTransport struct {
-	in       chan line
-	reserve  func(bytes int) (*bodyReservation, error) // for a long line
-	begin    func() (end func(), err error)            // counts a call of the sender, over all its connections
-	list     func(context.Context) (func(), error)     // waits for the turn to encode a list of tools
-	maxCalls int                                       // calls in progress
-	ids      idEncoder
+	in          chan line
+	reserve     func(bytes int) (*bodyReservation, error) // for a long line
+	begin       func() (end func(), err error)            // counts a call of the sender, over all its connections
+	acquireList func(context.Context) (func(), error)     // waits for the turn to encode a list of tools
+	maxCalls    int                                       // calls in progress
+	ids         idEncoder
 
 	mu  sync.Mutex // guards out
 	out io.Writer
 
-	state    sync.Mutex // guards calls and bodies
-	calls    []func()   // end the calls in progress
-	bodies   map[jsonrpc.ID]*bodyReservation
-	lists    map[jsonrpc.ID]func() // end the turns to encode lists
-	answered chan struct{}
+	state        sync.Mutex // guards calls and bodies
+	calls        []func()   // end the calls in progress
+	bodies       map[jsonrpc.ID]*bodyReservation
+	listReleases map[jsonrpc.ID]func() // end the turns to encode lists
+	answered     chan struct{}
 
 	ended  atomic.Bool // the input has ended, and calls in progress had their time
 	once   sync.Once
@@ -60,8 +60,8 @@ const drainTimeout = 5 * time.Second
 // newLineTransport returns a transport that reads in until it ends. A goroutine
 // reads; it exits when in ends. close is called once, when the connection
 // closes.
-func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), begin func() (func(), error), list func(context.Context) (func(), error), maxCalls int, ids idEncoder, close func()) *lineTransport {
-	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, list: list, bodies: map[jsonrpc.ID]*bodyReservation{}, lists: map[jsonrpc.ID]func(){}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), begin func() (func(), error), acquireList func(context.Context) (func(), error), maxCalls int, ids idEncoder, close func()) *lineTransport {
+	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, acquireList: acquireList, bodies: map[jsonrpc.ID]*bodyReservation{}, listReleases: map[jsonrpc.ID]func(){}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
@@ -168,17 +168,17 @@ func (l *lineTransport) awaitList(ctx context.Context, m jsonrpc.Message) bool {
 		case <-ctx.Done():
 		}
 	}()
-	release, err := l.list(ctx)
+	release, err := l.acquireList(ctx)
 	if err != nil {
 		return false
 	}
 	l.state.Lock()
 	defer l.state.Unlock()
-	if l.lists == nil || l.lists[call.ID] != nil { // closed, or the SDK rejects the second request of this id
+	if l.listReleases == nil || l.listReleases[call.ID] != nil { // closed, or the SDK rejects the second request of this id
 		release()
-		return l.lists != nil
+		return l.listReleases != nil
 	}
-	l.lists[call.ID] = release
+	l.listReleases[call.ID] = release
 	return true
 }
 
@@ -186,9 +186,9 @@ func (l *lineTransport) awaitList(ctx context.Context, m jsonrpc.Message) bool {
 func (l *lineTransport) endList(id jsonrpc.ID) {
 	l.state.Lock()
 	defer l.state.Unlock()
-	if release := l.lists[id]; release != nil {
+	if release := l.listReleases[id]; release != nil {
 		release()
-		delete(l.lists, id)
+		delete(l.listReleases, id)
 	}
 }
 
@@ -280,10 +280,10 @@ func (l *lineTransport) endCalls() {
 	for _, body := range l.bodies {
 		body.release()
 	}
-	for _, release := range l.lists {
+	for _, release := range l.listReleases {
 		release()
 	}
-	l.calls, l.bodies, l.lists = nil, nil, nil
+	l.calls, l.bodies, l.listReleases = nil, nil, nil
 }
 
 // waitIdle blocks until all calls are answered, at most drainTimeout.

@@ -13,13 +13,13 @@ import (
 // the endpoint it addressed. It is passed in the context of requests, and kept
 // in the sessions that the sender starts.
 type clientScope struct {
-	sender        identity.Principal
-	caller        identity.Principal // of kind Caller: sender, or the operator acting in a role
-	endpoint      *endpoint
-	documentsOnly bool         // the client accepts JSON documents, but not event streams
-	acceptsAny    bool         // the client accepts anything, so it may join a session of streams
-	stdio         bool         // the connection is a line transport and has no session id
-	roots         *clientRoots // of a client on stdio; nil ignores roots
+	sender         identity.Principal
+	caller         identity.Principal // of kind Caller: sender, or the operator acting in a role
+	endpoint       *endpoint
+	jsonOnly       bool         // the client accepts JSON, but not event streams
+	acceptsAnyType bool         // the client accepts every media type, so it may join a session of streams
+	stdio          bool         // the connection is a line transport and has no session id
+	roots          *clientRoots // of a client on stdio; nil ignores roots
 
 	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is
 	disconnect func()      // closes the connection of a line transport

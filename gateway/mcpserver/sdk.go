@@ -173,7 +173,7 @@ func (s *Server) addInput(sc *clientScope, call *toolCall, req *sdk.CallToolRequ
 		for name, response := range req.Params.InputResponses {
 			call.rounds.responses[name] = marshal(response)
 		}
-	case !sc.documentsOnly && abilitiesOfSession(req.Session).any():
+	case !sc.jsonOnly && abilitiesOfSession(req.Session).any():
 		call.input = &sessionInput{req.Session, sc.sender.String(), s.config.QuestionTimeout}
 	}
 }

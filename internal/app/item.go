@@ -20,7 +20,7 @@ import (
 // by a valid one. Existing roles stay as they are.
 //
 // Errors: InvalidConfig; LimitExceeded if there are too many items; those of
-// runtime.Runtime.UseOperation.
+// runtime.Runtime.UseOperationApproval.
 func (a *App) ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error) {
 	kind, err := config.FindItemKind(kind)
 	if err == nil {
@@ -42,7 +42,7 @@ func (a *App) UsesVariables(text string) bool { return config.UsesVariables(text
 
 // DeleteItem deletes an applied item and returns it as it was. Items that need it become broken.
 // Errors: ItemNotFound; InvalidConfig if the files need the item; those of
-// runtime.Runtime.UseOperation.
+// runtime.Runtime.UseOperationApproval.
 func (a *App) DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error) {
 	if known, err := config.FindItemKind(kind); err == nil {
 		kind = known

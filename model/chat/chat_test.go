@@ -483,7 +483,7 @@ func TestTurns_Images(t *testing.T) {
 			if got.Text != c.content || len(got.Images) != c.images {
 				t.Errorf("got %q and %d images, want %d", got.Text, len(got.Images), c.images)
 			}
-			if tokens := chat.CountTokens(item) - chat.EstimateTokens(c.content); tokens < 1000*c.images || tokens > 100 && c.images == 0 && name != "another artifact" {
+			if tokens := chat.ItemTokens(item) - chat.EstimateTokens(c.content); tokens < 1000*c.images || tokens > 100 && c.images == 0 && name != "another artifact" {
 				t.Errorf("counted as %d tokens more than its text", tokens)
 			}
 			r.Items[2].Result.IsError = true

@@ -99,7 +99,7 @@ func (s *imageSet) add(from any, i model.Image) bool {
 // addResult adds the images of a result: those that its contents name as artifacts, or the
 // one that it holds as get_artifact and read_file return it.
 func (s *imageSet) addResult(r *model.CallResult) {
-	for _, ref := range picturesInResult(r.Content) {
+	for _, ref := range imagesInResult(r.Content) {
 		if s.full() {
 			return
 		}
@@ -147,9 +147,9 @@ func isSupported(i model.Image) bool {
 	return err == nil && info.MediaType == i.MediaType
 }
 
-// picturesInResult returns the artifacts that the contents of a result (tool.Result.Content)
+// imagesInResult returns the artifacts that the contents of a result (tool.Result.Content)
 // name as pictures, at most as many as a request shows.
-func picturesInResult(result []byte) (refs []string) {
+func imagesInResult(result []byte) (refs []string) {
 	if !bytes.Contains(result, []byte(`"artifactRef"`)) {
 		return nil
 	}

@@ -161,10 +161,10 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 func (m *Model) usage(r model.Request, a *model.Answer) model.TokenUsage {
 	u := a.Usage.Clamp()
 	if u.Input == 0 {
-		u = model.TokenUsage{Input: chat.RequestLength(r), Output: u.Output, Estimated: true}
+		u = model.TokenUsage{Input: chat.RequestTokens(r), Output: u.Output, Estimated: true}
 	}
 	if u.Output == 0 {
-		u.Output, u.Estimated = chat.CountTokens(model.Item{Answer: a}), true
+		u.Output, u.Estimated = chat.ItemTokens(model.Item{Answer: a}), true
 	}
 	if u.Cost = m.config.Prices.Cost(u); u.Cost > 0 {
 		u.Currency = m.config.Prices.Currency

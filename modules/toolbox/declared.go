@@ -52,13 +52,13 @@ func toolKinds() map[string]toolKind {
 	service := toolKind{[]string{toolboxfile.SourceHTTP}, effectConfigured, newRequest}
 	kinds := map[string]toolKind{
 		toolboxfile.ToolSQLiteSQL:          {sqlite, effectConfigured, newStatement},
-		toolboxfile.ToolSQLiteExecute:      {sqlite, effectConfigured, newExecute},
+		toolboxfile.ToolSQLiteExecute:      {sqlite, effectConfigured, newExecuteSQL},
 		toolboxfile.ToolSQLiteListTables:   {sqlite, alwaysReadOnly, newListing},
 		toolboxfile.ToolPostgresSQL:        {postgres, effectConfigured, newStatement},
-		toolboxfile.ToolPostgresExecute:    {postgres, effectConfigured, newExecute},
+		toolboxfile.ToolPostgresExecute:    {postgres, effectConfigured, newExecuteSQL},
 		toolboxfile.ToolPostgresListTables: {postgres, alwaysReadOnly, newListing},
 		toolboxfile.ToolMySQLSQL:           {mysql, effectConfigured, newStatement},
-		toolboxfile.ToolMySQLExecute:       {mysql, effectConfigured, newExecute},
+		toolboxfile.ToolMySQLExecute:       {mysql, effectConfigured, newExecuteSQL},
 		toolboxfile.ToolMySQLListTables:    {mysql, alwaysReadOnly, newListing},
 		toolboxfile.ToolHTTP:               service,
 		toolboxfile.ToolKnowledgeQuery:     service,

@@ -38,12 +38,12 @@ func (s *statement) run(ctx context.Context, p callerPool, v parameter.Values) (
 	return s.tool.query(ctx, p, database.Query{SQL: text, Args: args, Untrusted: s.tool.config.Parameters.AllowsFreeText()})
 }
 
-// execute is the action of a tool whose statement is an argument of the call.
-type execute struct{ tool *declaredTool }
+// executeSQL is the action of a tool whose statement is an argument of the call.
+type executeSQL struct{ tool *declaredTool }
 
-func newExecute(t *declaredTool) (action, error) { return &execute{t}, nil }
+func newExecuteSQL(t *declaredTool) (action, error) { return &executeSQL{t}, nil }
 
-func (e *execute) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
+func (e *executeSQL) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
 	value, _ := v.LookupValue(toolboxfile.ParameterSQL)
 	text, ok := value.(string)
 	if !ok {
@@ -80,21 +80,21 @@ func (t *declaredTool) hasSecrets() bool {
 
 // bindArgs returns the values for the placeholders of a statement, in the form that the type of the
 // source needs. A tool may have more parameters than its statement has placeholders. PostgreSQL
-// rejects extra values, so they are cut.
+// rejects extra values, so bindArgs leaves them out.
 func bindArgs(sourceType, text string, v parameter.Values) []any {
 	switch sourceType {
 	case toolboxfile.SourceSQLite, toolboxfile.SourceMySQL:
 		return v.BindTexts()
 	}
 	args := v.BindValues()
-	return args[:min(len(args), maxPlaceholder(text))]
+	return args[:min(len(args), highestPlaceholder(text))]
 }
 
 var placeholder = textutil.LazyPattern(`\$[0-9]{1,5}`)
 
-// maxPlaceholder returns the highest number that a placeholder of PostgreSQL can have
+// highestPlaceholder returns the highest number that a placeholder of PostgreSQL can have
 // in a statement.
-func maxPlaceholder(text string) (most int) {
+func highestPlaceholder(text string) (most int) {
 	for _, found := range placeholder().FindAllString(text, -1) {
 		n, _ := strconv.Atoi(found[1:]) // digits
 		most = max(most, n)

@@ -71,7 +71,7 @@ func (r *receiver) post(ctx context.Context, id string, body []byte) (answer, er
 		err = fmt.Errorf("%s answers with status %d", q.URL.Host, got.status)
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	got.retryAfter = time.Duration(max(0, min(seconds, int(maxPause.Seconds())))) * time.Second
+	got.retryAfter = time.Duration(max(0, min(seconds, int(maxRetryAfter.Seconds())))) * time.Second
 	return got, err
 }
 

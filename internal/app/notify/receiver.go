@@ -18,18 +18,18 @@ import (
 
 // Limits of a receiver.
 const (
-	savedStep  = 10_000          // events without a message after which the position is stored
-	maxPause   = 5 * time.Minute // longest delay that Retry-After may set
-	retryPause = 5 * time.Second // after an error of the journal
+	savedStep     = 10_000          // events without a message after which the position is stored
+	maxRetryAfter = 5 * time.Minute // longest delay that the header Retry-After may set
+	journalDelay  = 5 * time.Second // after an error of the journal
 )
 
 // receiver sends messages to one address, one after another.
 type receiver struct {
 	config.Notification
-	engine *Engine
-	client *http.Client
-	before *receiver // the earlier receiver of this name, which must stop first; nil for none
-	count  *counters
+	engine      *Engine
+	client      *http.Client
+	predecessor *receiver // the earlier receiver of this name, which must stop first; nil for none
+	count       *counters
 
 	begun   bool        // guarded by Engine.mu, like unlink
 	unlink  func() bool // ends the link to the context of start; nil before start
@@ -53,11 +53,11 @@ func (c *counters) read() metrics.Deliveries {
 	return d
 }
 
-func newReceiver(e *Engine, n config.Notification, before *receiver) *receiver {
-	r := &receiver{Notification: n, engine: e, client: newClient(n, e.config.Timeout), before: before, count: &counters{}, done: make(chan struct{})}
+func newReceiver(e *Engine, n config.Notification, predecessor *receiver) *receiver {
+	r := &receiver{Notification: n, engine: e, client: newClient(n, e.config.Timeout), predecessor: predecessor, count: &counters{}, done: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if before != nil {
-		r.count = before.count
+	if predecessor != nil {
+		r.count = predecessor.count
 	}
 	return r
 }
@@ -96,14 +96,14 @@ func (r *receiver) wait() { <-r.done }
 
 func (r *receiver) run() {
 	defer close(r.done)
-	if r.before != nil {
-		r.before.wait()
-		r.before = nil
+	if r.predecessor != nil {
+		r.predecessor.wait()
+		r.predecessor = nil
 	}
 	for r.ctx.Err() == nil {
 		if err := r.follow(); err != nil && r.ctx.Err() == nil {
 			r.log(slog.LevelError, "notifications not sent", err)
-			r.pause(retryPause)
+			r.pause(journalDelay)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 // fireTimes starts one task for each schedule of which times have passed, for the latest of
 // them. It returns how long to wait for the next time. It must be called with firing held.
-func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (pause time.Duration) {
-	pause = maxPause
+func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (delay time.Duration) {
+	delay = maxDelay
 	for _, r := range rules {
 		if r.Type != config.TriggerCron || r.times == nil {
 			continue
@@ -30,10 +30,10 @@ func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (pause time.Durati
 			e.stored.Times[r.Name] = last
 		}
 		if next := r.times.NextAfter(now); !next.IsZero() {
-			pause = min(pause, max(next.Sub(now), time.Millisecond))
+			delay = min(delay, max(next.Sub(now), time.Millisecond))
 		}
 	}
-	return pause
+	return delay
 }
 
 // fireTime starts the task of a time. It reports false if the process stops, and the next one

@@ -140,9 +140,9 @@ func (e *Engine) notify() {
 	}
 }
 
-// maxPause is the longest time between two looks at the schedules. The wall clock may jump, and
+// maxDelay is the longest time between two looks at the schedules. The wall clock may jump, and
 // a machine may sleep.
-const maxPause = 30 * time.Second
+const maxDelay = 30 * time.Second
 
 // RunDue starts what schedules and ended tasks fire, until ctx ends or stop is called. stop
 // waits for a start in progress.
@@ -178,14 +178,14 @@ func (e *Engine) FireDue(ctx context.Context) time.Duration {
 	if err != nil {
 		e.log.Failure(slog.LevelError, "record of triggers not read", "triggers", err)
 		e.putBack(ended)
-		return maxPause
+		return maxDelay
 	}
 	e.fireEnded(ctx, rules, ended, rescan)
-	pause := e.fireTimes(ctx, rules)
+	delay := e.fireTimes(ctx, rules)
 	if after, _ := json.Marshal(e.stored); string(after) != string(before) {
 		e.save(ctx, after)
 	}
-	return pause
+	return delay
 }
 
 // takeDue returns the triggers, and which tasks have ended since the last call.

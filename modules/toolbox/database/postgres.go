@@ -61,9 +61,9 @@ func openPostgres(c Config) (engine, error) {
 	if err != nil {
 		return nil, invalidParam(at, params)
 	}
-	fixQuoting(config.ConnConfig.RuntimeParams)
+	pinQuoting(config.ConnConfig.RuntimeParams)
 	config.MaxConns = int32(c.MaxConns)
-	config.ConnConfig.DefaultQueryExecMode = readerExecMode(mode)
+	config.ConnConfig.DefaultQueryExecMode = readOnlyExecMode(mode)
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { registerTextCodecs(conn.TypeMap()); return nil }
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
@@ -80,8 +80,8 @@ func parsePostgres(at url.URL, params url.Values) (*pgxpool.Config, error) {
 	return pgxpool.ParseConfig(at.String())
 }
 
-// invalidParam returns an error with the name of the invalid parameter: the one without
-// which the driver accepts the address. The driver's own error may contain values.
+// invalidParam returns an error with the name of the invalid parameter. The driver accepts the
+// address without that parameter. The driver's own error may contain values.
 func invalidParam(at url.URL, params url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		rest := maps.Clone(params)
@@ -93,11 +93,10 @@ func invalidParam(at url.URL, params url.Values) error {
 	return errors.New("the driver does not accept this combination of host, port, user, database and queryParams")
 }
 
-// readerExecMode returns the mode for statements in a read-only transaction. The simple
-// protocol accepts several statements in one text, of which the first could end that
-// transaction. Named prepared statements, among them "begin", could be replaced at the
-// server.
-func readerExecMode(mode pgx.QueryExecMode) pgx.QueryExecMode {
+// readOnlyExecMode returns the mode for statements in a read-only transaction. The simple
+// protocol accepts several statements in one text. The first of them could end the transaction.
+// A statement could also replace a named prepared statement at the server, even "begin".
+func readOnlyExecMode(mode pgx.QueryExecMode) pgx.QueryExecMode {
 	switch mode {
 	case pgx.QueryExecModeSimpleProtocol:
 		return pgx.QueryExecModeExec
@@ -107,9 +106,9 @@ func readerExecMode(mode pgx.QueryExecMode) pgx.QueryExecMode {
 	return mode
 }
 
-// fixQuoting sets the parameters on which the end of a quoted string depends, whatever
-// the server, the database or the configuration set.
-func fixQuoting(params map[string]string) {
+// pinQuoting sets the parameters that decide where a quoted string ends. It replaces what the
+// server, the database or the configuration set.
+func pinQuoting(params map[string]string) {
 	for name, value := range map[string]string{"standard_conforming_strings": "on", "client_encoding": "UTF8"} {
 		maps.DeleteFunc(params, func(key, _ string) bool { return strings.EqualFold(key, name) })
 		params[name] = value
@@ -159,16 +158,16 @@ func (d *postgresDB) query(ctx context.Context, q Query, t *table) error {
 	if q.Untrusted {
 		defer closeConn(ctx, conn)
 	}
-	conn.Conn().PgConn().Frontend().SetMaxBodyLen(4*q.MaxBytes + maxOverhead)
+	conn.Conn().PgConn().Frontend().SetMaxBodyLen(4*q.MaxBytes + maxMessageOverhead)
 	if reads {
 		return postgresError(d.read(ctx, conn, q, t))
 	}
 	return postgresError(d.run(ctx, conn, q, t))
 }
 
-// maxOverhead is how many bytes a message of the server may have in addition to a row.
-// A row as text is longer than as JSON, but at most four times.
-const maxOverhead = 1 << 20
+// maxMessageOverhead is how many bytes a message of the server may have in addition to a row.
+// The row itself has at most four times the bytes that it has as JSON.
+const maxMessageOverhead = 1 << 20
 
 // read runs a statement in a transaction in which the database rejects changes. The
 // three statements are sent together, for one round trip. If the transaction does not
@@ -180,7 +179,7 @@ func (d *postgresDB) read(ctx context.Context, conn *pgxpool.Conn, q Query, t *t
 	b.Queue(q.SQL, q.Args...)
 	b.Queue("rollback")
 	answers := conn.SendBatch(ctx, b)
-	defer answers.Close() // its error is also that of the rows
+	defer answers.Close() // rows.Err returns the same error
 	if _, err := answers.Exec(); err != nil {
 		return err
 	}
@@ -265,7 +264,7 @@ func postgresError(err error) error {
 	return err
 }
 
-// close closes the connections, running ones after their statements.
+// close closes the pool. It waits for running statements.
 func (d *postgresDB) close() error {
 	d.mu.Lock()
 	pool := d.pool

@@ -17,7 +17,7 @@ func requireRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root")
 	}
-	if err := launcher.CheckIdentity(t.TempDir()); err != nil {
+	if err := launcher.CheckJobUser(t.TempDir()); err != nil {
 		t.Skip("jobs of root run as root on this system: ", err)
 	}
 }
@@ -68,17 +68,17 @@ func TestJob_OfRootIsUnprivileged(t *testing.T) {
 }
 
 // Where the file system of the workspace has no id-mapped mounts, the job is root, and
-// CheckIdentity says so.
-func TestLauncher_CheckIdentityNamesFileSystem(t *testing.T) {
+// CheckJobUser says so.
+func TestLauncher_CheckJobUserNamesFileSystem(t *testing.T) {
 	requireRoot(t)
-	if err := launcher.CheckIdentity("/proc/sys"); err == nil || !strings.Contains(err.Error(), "the file system of /proc/sys has no id-mapped mounts") {
+	if err := launcher.CheckJobUser("/proc/sys"); err == nil || !strings.Contains(err.Error(), "the file system of /proc/sys has no id-mapped mounts") {
 		t.Errorf("got %v", err)
 	}
 	out := mustRun(t, sandbox.Job{Argv: []string{"id", "-u"}, Workspace: "/proc/sys", ReadOnly: true})
 	if got := out.Stdout.String(); got != "0\n" {
 		t.Errorf("the job is user %q; %s", got, out.Stderr)
 	}
-	if err := (&sandbox.Launcher{}).CheckIdentity(t.TempDir()); err == nil {
+	if err := (&sandbox.Launcher{}).CheckJobUser(t.TempDir()); err == nil {
 		t.Error("a launcher that cannot start jobs reports none")
 	}
 }

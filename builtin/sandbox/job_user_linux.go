@@ -15,30 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobUser is the user and group of jobs that root starts. Debian and systemd leave
-// it to no account.
+// jobUser is the user and group of jobs that root starts. No account
+// of Debian or systemd has this id.
 const jobUser = 65533
 
-// identityMap is a user namespace that shows files of root as files of jobUser.
-// Mounts with it are how a job of root works on root's files without being root.
-type identityMap struct {
+// jobUserNamespace is a user namespace that shows files of root as files of jobUser. Mounts in
+// this namespace let a job work on files of root as jobUser.
+type jobUserNamespace struct {
 	once sync.Once
 	ns   *os.File
 	err  error
 }
 
 // namespace returns the user namespace. It is created once.
-func (m *identityMap) namespace() (*os.File, error) {
-	m.once.Do(func() { m.ns, m.err = openIdentityMap() })
+func (m *jobUserNamespace) namespace() (*os.File, error) {
+	m.once.Do(func() { m.ns, m.err = openJobUserNamespace() })
 	return m.ns, m.err
 }
 
-// openIdentityMap starts this binary in a user namespace with the mapping, and
+// openJobUserNamespace starts this binary in a user namespace with the mapping, and
 // opens the namespace.
-func openIdentityMap() (*os.File, error) {
+func openJobUserNamespace() (*os.File, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args, cmd.Env = []string{argHold}, reexecEnv
-	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Pdeathsig: unix.SIGKILL, UidMappings: rootToJobUser(), GidMappings: rootToJobUser()}
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Pdeathsig: unix.SIGKILL, UidMappings: mapRootToJobUser(), GidMappings: mapRootToJobUser()}
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func openIdentityMap() (*os.File, error) {
 	return ns, err
 }
 
-// rootToJobUser maps root to jobUser and leaves all other ids as they are.
-func rootToJobUser() []syscall.SysProcIDMap {
+// mapRootToJobUser maps root to jobUser and leaves all other ids as they are.
+func mapRootToJobUser() []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: jobUser, Size: 1},
 		{ContainerID: 1, HostID: 1, Size: jobUser - 1},
@@ -62,15 +62,15 @@ func rootToJobUser() []syscall.SysProcIDMap {
 	}
 }
 
-// hold is what this binary does while its starter opens its namespace.
-func hold() error {
+// holdNamespace is what this binary does while its starter opens its namespace.
+func holdNamespace() error {
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return err
 }
 
-// CheckIdentity reports why jobs with a workspace in dir run as root, nil if they do
-// not. A job of root can read files of the system that only root may read.
-func (l *Launcher) CheckIdentity(dir string) error {
+// CheckJobUser returns nil if jobs with a workspace in dir run as jobUser when root starts them.
+// Otherwise it returns why they run as root: such a job can read files that only root may read.
+func (l *Launcher) CheckJobUser(dir string) error {
 	if os.Getuid() != 0 {
 		return nil
 	}
@@ -87,14 +87,13 @@ func (l *Launcher) CheckIdentity(dir string) error {
 	return err
 }
 
-// openMappedTrees clones the mounts of the host that only root may reach, so that a job
-// as jobUser can use them, in the order of spec.passedTrees. The error names what
-// prevents it.
+// openMappedTrees clones the mounts that a job as jobUser could not reach. They are in the order
+// of spec.passedTrees. The error names what prevents the clones.
 func (l *Launcher) openMappedTrees(s *spec) (trees []*os.File, err error) {
 	if info, err := os.Stat(s.Binary); err != nil || info.Mode()&0o001 == 0 {
 		return nil, errors.Join(fmt.Errorf("%s is not executable for all users", s.Binary), err)
 	}
-	ns, err := l.identities.namespace()
+	ns, err := l.jobUserNS.namespace()
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func (l *Launcher) openMappedTrees(s *spec) (trees []*os.File, err error) {
 type passedTree struct {
 	from, target string
 	attributes   uint64
-	optional     bool // the job runs, with fewer rights, if it cannot be mapped
+	optional     bool // without the mapping the job still runs, with fewer rights
 }
 
 // passedTrees returns the trees that the starter passes to a job as jobUser.
@@ -153,8 +152,8 @@ func openMappedTree(t passedTree, ns *os.File) (fd int, err error) {
 // firstTreeFD on.
 func runAsJobUser(cmd *exec.Cmd, trees []*os.File) {
 	a := cmd.SysProcAttr
-	a.UidMappings, a.GidMappings = identityMapping(jobUser), identityMapping(jobUser)
-	a.GidMappingsEnableSetgroups = true // it leaves root's groups
+	a.UidMappings, a.GidMappings = mapToItself(jobUser), mapToItself(jobUser)
+	a.GidMappingsEnableSetgroups = true // the job leaves the groups of root
 	a.Credential = &syscall.Credential{Uid: jobUser, Gid: jobUser}
 	cmd.ExtraFiles = append(cmd.ExtraFiles, trees...)
 }
