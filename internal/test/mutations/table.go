@@ -1512,6 +1512,13 @@ var mutations = []mutation{
 		"./runtime TestApproval_OperatorAndCallerOfOneName",
 	},
 	{
+		"a person reads that an approval counts that does not", "runtime/approval_decide.go",
+		`return rt.refusalOf(by, vote, a)
+}`, `return ""
+}`,
+		"./runtime TestApproval_OwnTask",
+	},
+	{
 		"people who edit arguments are asked for an approval", "gate/approve.go",
 		`Edited: id}, checks)`, `Edited: id}, steps)`,
 		"./runtime TestApproval_EditedForCaller",
