@@ -1513,9 +1513,7 @@ var mutations = []mutation{
 	},
 	{
 		"a person reads that an approval counts that does not", "runtime/approval_decide.go",
-		`return rt.refusalOf(by, vote, a)
-}`, `return ""
-}`,
+		`return rt.refusalOf(by, vote, a)`, `return rt.notNamed(vote, a)`,
 		"./runtime TestApproval_OwnTask",
 	},
 	{
