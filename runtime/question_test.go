@@ -3,11 +3,14 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -197,4 +200,65 @@ func TestQuestion_Limits(t *testing.T) {
 		return string(errcode.CodeOf(err)), nil
 	})
 	other.wantResult(t, other.run(t, other.spec), quoted(string(errcode.InputUnavailable)), "")
+}
+
+// Of several answers to each of many open questions, one counts: the one that was told so. An answer
+// by another task of the same caller counts for nothing.
+func TestQuestion_ManyAtOnce(t *testing.T) {
+	const answers = 3 // to each question
+	tasks := short.Count(50, 1000)
+	fx := openAskFixture(t, fixtureConfig{}, askMachine)
+	role, err := fx.Org().FindRole("worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann, list := identity.ByCaller("ann", role.ID), make([]identity.TaskID, tasks)
+	fx.spec.Caller = ann
+	for i := range list {
+		list[i] = fx.start(t, fx.spec)
+	}
+	open := 0
+	fx.waitEvent(t, func(e journal.Event) bool {
+		if _, asked := e.Body.(journal.QuestionAsked); asked {
+			open++
+		}
+		return open == tasks
+	})
+	var told sync.Map // what counts, by call
+	var answering sync.WaitGroup
+	for i, task := range list {
+		for _, q := range fx.ListQuestions(task) {
+			if err := fx.AnswerQuestion(ann, list[(i+1)%tasks], q.ID, yes(`{"machine":"other"}`)); errcode.CodeOf(err) != errcode.QuestionNotFound {
+				t.Errorf("by another task: %v", err)
+			}
+			for n := range answers {
+				answering.Go(func() {
+					err := fx.AnswerQuestion(ann, task, q.ID, yes(fmt.Sprintf(`{"force":true,"machine":"%d"}`, n)))
+					if err == nil {
+						if _, twice := told.LoadOrStore(q.Call, fmt.Sprintf(`{"force":true,"machine":"%d"}`, n)); twice {
+							t.Errorf("two answers to %s count", q.ID)
+						}
+					} else if errcode.CodeOf(err) != errcode.QuestionNotFound {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+	answering.Wait()
+	for _, task := range list {
+		fx.wait(t, task)
+		if n := len(fx.ListQuestions(task)); n > 0 {
+			t.Errorf("%d questions are left", n)
+		}
+	}
+	answered := bodiesOf[journal.QuestionAnswered](t, fx.fixture)
+	for _, a := range answered {
+		if want, _ := told.Load(a.Call); string(a.Content) != want {
+			t.Errorf("%s is answered with %s, and %v counts", a.Call, a.Content, want)
+		}
+	}
+	if len(answered) != tasks {
+		t.Errorf("%d answers", len(answered))
+	}
 }
