@@ -21,9 +21,9 @@ import (
 // filtered or refused.
 //
 // With TaskSpec.Key, Run starts one task for the key. It waits for the task that an earlier
-// Run has started, also in another process: it goes on if it was interrupted or paused, and
-// its outcome stays if it has ended. Such a task is not cancelled when ctx ends. Run returns
-// an error with the code Conflict if the key was used for something else.
+// Run has started, also in another process. That task goes on if it was interrupted or
+// paused. If the task has ended, its outcome stays. Such a task is not cancelled when ctx
+// ends. Run returns an error with the code Conflict if the key was used for something else.
 func Run[T any](ctx context.Context, o *Organization, s TaskSpec) (result T, err error) {
 	schema, err := schemaOf[T]()
 	if err != nil {

@@ -51,9 +51,9 @@ func canSwapNames(t *testing.T, dir string) bool {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil
 }
 
-// While files and folders of the workspace alternate with symlinks that lead out
-// and with pipes, no tool reads, lists or changes anything outside, and no
-// tool blocks on a pipe.
+// Meanwhile files and folders of the workspace alternate with pipes and with
+// symlinks that lead out. No tool reads, lists or changes anything outside, and
+// no tool blocks on a pipe.
 func TestFileTools_NoSymlinkEscapesInRace(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	if !canSwapNames(t, dir) {

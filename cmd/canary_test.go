@@ -106,9 +106,9 @@ func TestRun_WritesNoKeys(t *testing.T) {
 	}
 }
 
-// streamKey returns a provider that streams the key it was sent, a character at a time: in
-// the arguments of a call, and in a text that reaches its maximum length within the key. The
-// parts are fewer than a watcher's queue holds.
+// streamKey returns a provider that streams the key it was sent, a character at a time. The
+// key is in the arguments of a call. It is also in a text that reaches its maximum length
+// within the key. The parts are fewer than a watcher's queue holds.
 func streamKey(requests *atomic.Int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

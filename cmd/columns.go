@@ -72,8 +72,9 @@ func lastRows(text string, n, count int) []string {
 	return rows[max(0, len(rows)-count):]
 }
 
-// wrapAt returns how many bytes of a line that is not empty go into a row of n columns: up to
-// a space, unless a word takes half of the row. It is at least one character.
+// wrapAt returns how many bytes of a line go into a row of n columns. The line is not empty.
+// The row ends at a space, unless a word takes half of the row. It has at least one
+// character.
 func wrapAt(line string, n int) int {
 	cut := cutColumns(line, n)
 	if cut == len(line) {

@@ -142,8 +142,9 @@ func readDemoInput(input string) ([]byte, error) {
 	return log, nil
 }
 
-// createDemoData creates the data directory of a demo: dir, if the command line names it and
-// it is missing or empty, otherwise the first of demo-1, demo-2 … in dir that is missing.
+// createDemoData creates the data directory of a demo. That is dir, if the command line
+// names it and it is missing or empty. Otherwise it is the first of demo-1, demo-2 … in dir
+// that is missing.
 func createDemoData(dir string, given bool) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

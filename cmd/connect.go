@@ -32,9 +32,9 @@ const (
 // stops. Opening a locked directory waits a moment, so attempts need no delay.
 const maxAttempts = 20
 
-// connect returns a client of the organization: of the gateway in ROLECALL_URL, of the
-// process that serves the data directory, or of an application that connect opens on the
-// data directory itself.
+// connect returns a client of the organization. The client uses the gateway in
+// ROLECALL_URL, or the process that serves the data directory. Without either, connect
+// opens an application on the data directory itself.
 //
 // With readOnly it writes nothing to the data directory. It works on a temporary copy if there is
 // none, -f names a configuration, an older version wrote the data file, or items are applied.

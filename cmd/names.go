@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// agentNames are the display names of agents: the name of the role, and for further agents of
-// the role their names in the task, or a number if these are not known. The zero value is ready
-// to use, also concurrently.
+// agentNames are the display names of agents. The first agent of a role has the name of the
+// role. Further agents have their names in the task, or a number if these names are not known.
+// The zero value is ready to use, also concurrently.
 type agentNames struct {
 	mu     sync.Mutex // guards the maps
 	byID   map[string]string

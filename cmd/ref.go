@@ -12,10 +12,11 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// Commands name tasks, agents, roles and artifacts by references. A reference is an id or
-// its beginning, for agents also its end, roles and agents also have names, and the newest task is "last". The
-// functions here return the id, or the reference itself if it is a name or unknown: the
-// gateway finds names, and its error for what it does not know has a suggestion.
+// Commands name tasks, agents, roles and artifacts by references. A reference is an id or the
+// beginning of an id. For agents it may be the end of an id. Roles and agents also have names, and
+// the newest task is "last". The functions here return the id. If the reference is a name or
+// unknown, they return the reference itself: the gateway finds names, and its error for an unknown
+// name has a suggestion.
 
 // lastTask is the reference to the newest task.
 const lastTask = "last"

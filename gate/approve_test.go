@@ -119,8 +119,8 @@ func TestApprove_WithoutLookup(t *testing.T) {
 	}
 }
 
-// What a caller sends besides the arguments is no part of them, and the tool acts on it: an
-// approval is for the same secure arguments and the same user of each auth service.
+// What a caller sends besides the arguments is no part of them, and the tool acts on it. So
+// an approval is for the same secure arguments and the same user of each auth service.
 func TestApprove_BindsWhatIsSentBesidesArguments(t *testing.T) {
 	needOf := func(claims string, sent tool.Credentials) string {
 		approvals, authn := &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "1"}}, newFakeAuthn()

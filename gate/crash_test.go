@@ -30,8 +30,8 @@ func (s *stepPause) atStep(step string, after bool) {
 
 // A process that is killed before or after any step of the gate has recorded
 // nothing and called no tool. The next process decides as if there had been no
-// earlier try: it runs a repeatable call once, reports a Mutating call that had
-// started as interrupted, and denies what was revoked in the meantime.
+// earlier try. It runs a repeatable call once. It reports a Mutating call that
+// had started as interrupted. It denies what was revoked in the meantime.
 func TestCall_CrashAtStepHasNoEffect(t *testing.T) {
 	for _, step := range gate.StepNames() {
 		for _, after := range []bool{false, true} {

@@ -11,8 +11,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// An internal error refers its reader to the log, so the log has its cause: of
-// errors that a tool returns, and of those that it has made a result already.
+// An internal error refers its reader to the log, so the log has its cause.
+// That holds for errors that a tool returns, and for those that it has made a
+// result already.
 func TestGate_LogsCauseOfInternalErrors(t *testing.T) {
 	cause := errors.New("the disk is on fire")
 	for name, err := range map[string]error{

@@ -67,8 +67,8 @@ func (a *Admission) tool() tool.Tool {
 	return a.handle.Tool
 }
 
-// maybeStale reports whether a denial may come from a View that a change of the
-// registry is about to replace: the tool is newer than the View, or the View was
+// maybeStale reports whether a change of the registry may be the reason for a
+// denial. That is so if the tool is newer than the View, or if the View was
 // replaced after the decision.
 func (a *Admission) maybeStale() bool {
 	d := a.Decision

@@ -134,8 +134,8 @@ func (a *Admission) deny(err error) {
 }
 
 // resolve resolves the principal and looks up the tool. If a change of the registry
-// may be the reason for a denial, resolve waits for the change and decides again:
-// a tool must not be denied for a moment because it is being replaced. The denial
+// may be the reason for a denial, resolve waits for the change and decides again. A
+// tool must not be denied for a moment because it is being replaced. The denial
 // itself is left to authorize, so that malformed arguments are reported first.
 func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	var denied *toolgroups.ToolHandle // the tool of the decision before

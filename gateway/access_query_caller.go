@@ -86,9 +86,10 @@ func (a *api) callerQuery(p identity.Principal, state string, groups *toolgroups
 	}
 }
 
-// findCaller returns the external caller that a reference names: user@role with the id or
-// the name of a role, or the name of a token or of a user that is known in one role only.
-// The error has the code Unauthenticated for an unknown one.
+// findCaller returns the external caller that a reference names. A reference is user@role
+// with the id or the name of a role, or the name of a token. The name of a user is a
+// reference too if the user is known in one role only. The error has the code
+// Unauthenticated for an unknown one.
 func (a *api) findCaller(ref string) (identity.Principal, error) {
 	if at := strings.LastIndex(ref, "@"); at > 0 {
 		if role, err := a.org().FindRole(ref[at+1:]); err == nil {

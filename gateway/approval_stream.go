@@ -10,8 +10,9 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// followApprovals streams the calls that wait and that the sender may approve, and with follow=1 what
-// changes then: requests that the sender may see, and the ends of those that it was shown.
+// followApprovals streams the calls that wait and that the sender may approve. With follow=1 it
+// then streams changes: requests that the sender may see, and the ends of requests that the sender
+// was shown.
 func (a *api) followApprovals(w http.ResponseWriter, r *http.Request) error {
 	follow, err := boolParam(r, "follow")
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 )
 
 // newApprovals returns an organization in which transfers of clerks wait for finance, or after a
-// while for oncall, and a function that makes a call and returns the id of its request.
+// while for oncall. It also returns a function that makes a call and returns the id of its
+// request.
 func newApprovals(t *testing.T, after time.Duration) (f *gatewaytest.Fixture, call func(n int) string) {
 	f = newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "bank", "transfer")

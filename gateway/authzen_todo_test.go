@@ -40,8 +40,9 @@ func newTodoFixture(t *testing.T) *gatewaytest.Fixture {
 	return f
 }
 
-// todoQuestion returns a question of the scenario in the words of the gate: a user acts in a
-// role, an action is a call, and what it acts on is the tool. The resource keeps its properties.
+// todoQuestion returns a question of the scenario in the words of the gate. A user acts in a
+// role, an action is a call, and what the action acts on is the tool. The resource keeps its
+// properties.
 func todoQuestion(t *testing.T, q gjson.Result) (user string, question map[string]any) {
 	t.Helper()
 	who, ok := todoUsers[q.Get("subject.id").Str]
@@ -84,7 +85,7 @@ func sendQuestion(t *testing.T, f *gatewaytest.Fixture, path string, question ma
 }
 
 // The gate answers the requests of the official Todo scenario of AuthZEN, except those whose
-// answer depends on the owner of a todo: it denies what an editor may do with its own todos.
+// answer depends on the owner of a todo. It denies what an editor may do with its own todos.
 func TestEvaluation_TodoScenario(t *testing.T) {
 	f, asked, differ := newTodoFixture(t), 0, []string{}
 	check := func(q gjson.Result, want bool) {

@@ -31,8 +31,8 @@ func (w *openedRecorder) WriteHeader(status int) {
 	w.once.Do(func() { close(w.opened) })
 }
 
-// A stream that resumes after an event of the future, such as one of a data directory that was
-// restored since, has what happens from now on, and ends with the task.
+// A stream may resume after an event of the future, such as one of a data directory that was
+// restored since. It has what happens from now on, and ends with the task.
 func TestEvents_ResumeAfterFutureEvent(t *testing.T) {
 	for _, path := range []string{"/events?follow=1", "/events?follow=1&deltas=1"} {
 		for _, id := range []string{"1000000", "18446744073709551614"} {

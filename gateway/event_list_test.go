@@ -430,8 +430,9 @@ func addEvents(t testing.TB, store journal.Store, n int) {
 	}
 }
 
-// A request reads a bounded part of a long log: the newest page what it returns, a search
-// that finds nothing its limit, and a stream that follows nothing of the past.
+// A request reads a bounded part of a long log. The newest page reads what it returns. A
+// search that finds nothing reads up to its limit. A stream that follows reads nothing of
+// the past.
 func TestOrgEvents_ReadsBoundedPart(t *testing.T) {
 	read := 0
 	store := readCounter{persisttest.Open(t), &read}

@@ -32,7 +32,7 @@ func decodeChange(r *http.Request) (wire.RoleRequest, error) {
 }
 
 // roleSpec converts a request for org. The server and the model must exist, as in a
-// configuration: without the server the role would have no tool, and without the model
+// configuration. Without the server the role would have no tool. Without the model
 // each turn of its agents would fail.
 func (a *api) roleSpec(r *http.Request, q wire.RoleRequest) (org.RoleSpec, error) {
 	if err := a.checkModel(q); err != nil {

@@ -55,8 +55,8 @@ func (s *countingStore) counted(records iter.Seq2[journal.Record, error]) iter.S
 	}
 }
 
-// endedTasks returns a fixture with n tasks that have ended, a second apart, each with a
-// top agent and an agent that was terminated, and the ids of the tasks, newest first.
+// endedTasks returns a fixture with n tasks that have ended, a second apart. Each has a
+// top agent and an agent that was terminated. The ids of the tasks come newest first.
 func endedTasks(t testing.TB, store journal.Store, n int) (f *gatewaytest.Fixture, counts *countingStore, ids []identity.TaskID) {
 	t.Helper()
 	ids = storeTasks(t, store, n, func(int) org.TaskStatus { return org.Done })

@@ -118,9 +118,9 @@ func ParseCaller(text string) (Principal, bool) {
 // callerPrefix begins the String of an external caller.
 const callerPrefix = "user:"
 
-// Key returns a text that identifies an agent or an external caller: the id of an agent, or
-// an id derived from user and role, which is safe as a file name. It returns "" for other
-// kinds.
+// Key returns a text that identifies an agent or an external caller. For an agent that is
+// its id, for a caller an id derived from user and role. The text is safe as a file name.
+// It returns "" for other kinds.
 func (p Principal) Key() string {
 	switch p.Kind {
 	case Agent:

@@ -10,8 +10,8 @@
 //		Events: []journal.Event{{At: now, Agent: agent, Body: body}},
 //	})
 //
-// The package stores nothing and makes no decisions: package persist implements
-// Store on disk, package memory in memory, and package runtime writes events
+// The package stores nothing and makes no decisions. Package persist implements
+// Store on disk, and package memory in memory. Package runtime writes events
 // and folds them into the state of agents.
 package journal
 

@@ -42,9 +42,9 @@ func (f modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-// deniedCallsModel calls one tool per answer: a tool of another state, the tool
-// that leads to that state, the first tool again, a tool of another role, and a
-// tool that does not exist.
+// deniedCallsModel calls one tool per answer. First comes a tool of another
+// state, then the tool that leads to that state, then the first tool again. A
+// tool of another role and a tool that does not exist follow.
 func deniedCallsModel(r model.Request) model.Answer {
 	step := 0
 	for _, item := range r.Items {

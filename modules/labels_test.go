@@ -9,8 +9,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// A label of a tool replaces what the module says; a label of all tools fills in what it
-// does not say, except the effect and the flags, which it replaces.
+// A label of a tool replaces what the module says. A label of all tools fills in what
+// the module does not say. It replaces the effect and the flags.
 func TestLabels_Apply(t *testing.T) {
 	effect := func(e tool.Effect) *tool.Effect { return &e }
 	state := func(s string) *string { return &s }

@@ -15,9 +15,9 @@ import (
 // that was provisioned and validated, or the end of a loaded one. The name of the module
 // is locked: no other change of it is possible until Swap, Activate or Discard is called.
 //
-// Swap makes one change. Several changes can be made together, or with other changes of the registry:
-// call Register of each in one toolgroups.Manager.Update, then Activate and DrainOld of
-// each, or Discard of each if Update has failed.
+// Swap makes one change. Several changes can be made together, or with other changes of the
+// registry. Call Register of each change in one toolgroups.Manager.Update. Then call Activate and
+// DrainOld of each, or Discard of each if Update has failed.
 type StagedModule struct {
 	loader    *Loader
 	name      string

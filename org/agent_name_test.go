@@ -57,8 +57,8 @@ func TestAgentName_IsGivenOnce(t *testing.T) {
 	f.wantName(f.spawn(root, role.ID), "counter-4")
 }
 
-// The name of a role never stands for an agent: agents of the role counter skip the name of
-// the role counter-1, and agents are found by their own names only.
+// The name of a role never stands for an agent. Agents of the role counter skip the name of
+// the role counter-1. Agents are found by their own names only.
 func TestAgentName_IsNotThatOfRole(t *testing.T) {
 	f := newFixture(t)
 	counter := f.role(operator, org.RoleSpec{Name: "counter", Use: of()})

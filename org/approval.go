@@ -10,9 +10,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// approvalRules returns which calls of the agents of s wait for people: the rules of the
-// organization, of their role and of all limits, and those of the task's caller also if another
-// role bounds its tasks. A limit that is added adds rules and never removes one.
+// approvalRules returns which calls of the agents of s wait for people. It collects the rules
+// of the organization, of their role and of all limits. It adds the rules of the task's caller,
+// also if another role bounds its tasks. A limit that is added adds rules and never removes
+// one.
 func (s *scope) approvalRules(find roleLookup, line []constraint) []approval.Rule {
 	rules := slices.Clone(organizationApproval(find))
 	for _, c := range line {

@@ -70,8 +70,9 @@ func readEntries(data []byte) (version string, entries []entry) {
 // table has the letters that characters look like.
 type table map[rune]map[string]bool
 
-// newTable returns the table of the entries: of each character that looks like letters, or
-// like a character that does; of these in another case; and of what those look like.
+// newTable returns the table of the entries. It has each character that looks like
+// letters, or like a character that does. It has these characters in another case, and
+// what those look like.
 func newTable(entries []entry) table {
 	t := table{}
 	for _, e := range entries {

@@ -98,9 +98,9 @@ func checkShare(t *Task, limit, held, all int, ofCaller, ofAll string) error {
 }
 
 // callerShare returns how much the tasks of one external caller may have if they have held
-// and all tasks have all: half of what the tasks of others leave, rounded up. A caller
-// thus always leaves something to the next one. limit is that of one task. As much is
-// reserved for the tasks of the operator.
+// and all tasks have all. That is half of what the tasks of others leave, rounded up. A
+// caller thus always leaves something to the next one. limit is that of one task. As much
+// is reserved for the tasks of the operator.
 func callerShare(limit, held, all int) int {
 	reserved := limit
 	left := limit*organizationShare - reserved - (all - held)

@@ -255,8 +255,8 @@ func (o *Org) ListRoles() []Role {
 // nil Grant is Use if Use contains org_management, else empty. Use and Grant must be
 // within what by may grant. The groups are bound to their current owners.
 //
-// CreateRole is idempotent: if there is a role with this id, active or deleted, or by has
-// created a role with the same name and content, it returns that role and no Changes.
+// CreateRole is idempotent. It may find a role with this id, active or deleted, or a role
+// of by with the same name and content. Then it returns that role and no Changes.
 //
 // Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing"),
 // GroupNotFound (with the detail "groups"), LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
@@ -302,10 +302,10 @@ const (
 // UpdateRole changes the fields of a role that are set in spec, and returns who gains or
 // loses tools. With dryRun it changes nothing and returns no Changes.
 //
-// Only the operator and the configuration may change roles. A zero field of spec keeps
-// its value. If by is the configuration, zero values of Description, Prompt, Model,
-// Limits, Hosts, Pattern, ToolGated, Server, TasksAs, Result, Agent, States, Approval and Bind clear the field, because a file
-// specifies a role completely.
+// Only the operator and the configuration may change roles. A zero field of spec keeps its value. A
+// file specifies a role completely. So if by is the configuration, zero values of these fields
+// clear the field: Description, Prompt, Model, Limits, Hosts, Pattern, ToolGated, Server, TasksAs,
+// Result, Agent, States, Approval and Bind.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
 // RoleExists, and Conflict if the operator changes a role of the configuration or the
@@ -424,8 +424,9 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	return next, nil
 }
 
-// checkRename returns an error if a role may not have another name: a role that the same
-// tasks have has it, or it is a name of the operator's that would not mean the role.
+// checkRename returns an error if a role may not have another name. Another role that
+// the same tasks have may have that name already. Or the name is one of the operator
+// that would not mean the role.
 func (o *Org) checkRename(r *Role, name string) error {
 	other := o.roleNamed(r.owner(), name)
 	switch {

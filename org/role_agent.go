@@ -88,9 +88,10 @@ func StateProblem(state string) string {
 	return ""
 }
 
-// checkAsks returns an error if a request to an agent is not allowed: the sender has to be the
-// operator, or a caller that asks agents of its own role, if the role has the field agent, or
-// that may start tasks. A trigger may ask agents of its role. It must be called with mu held.
+// checkAsks returns an error if a request to an agent is not allowed. The operator may send
+// one, and so may a caller that may start tasks. A caller may also ask agents of its own role
+// if the role has the field agent. A trigger may ask agents of its role. It must be called
+// with mu held.
 func (o *Org) checkAsks(s TaskSpec) error {
 	if s.Trigger != nil { // the document of the trigger allows it; see checkTrigger
 		return nil
@@ -108,9 +109,10 @@ func (o *Org) checkAsks(s TaskSpec) error {
 	return nil
 }
 
-// askedGroups returns what restricts a request to an agent that names no groups: the default
-// of the role that it asks, without what the sender may not use or does not know. A group that the
-// default has only through a group with hours is left out: the task would keep it when those end.
+// askedGroups returns what restricts a request to an agent that names no groups. That is the
+// default of the role that it asks, without the groups that the sender may not use or does not
+// know. A group that the default has only through a group with hours is left out: the task would
+// keep it when those end.
 func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
 	role, err := o.findActive(s.Caller, s.Role)
 	if err != nil {
@@ -127,9 +129,10 @@ func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (t
 	}), nil
 }
 
-// DefaultGroups returns the groups of a request that names none, not limited to what its
-// sender may use: the default groups of the role that it asks, or all groups if it asks no
-// agent. It returns nil if the request names groups, or no role that its sender may ask.
+// DefaultGroups returns the groups of a request that names none. They are the default
+// groups of the role that it asks, or all groups if it asks no agent. They are not limited
+// to what the sender may use. It returns nil if the request names groups, or no role that
+// its sender may ask.
 func (o *Org) DefaultGroups(s TaskSpec) *toolgroups.GroupSet {
 	groups := toolgroups.AllGroups()
 	switch {
@@ -234,7 +237,8 @@ func (o *Org) storeBeginning(s TaskSpec, b beginning) []RecordChange {
 }
 
 // AskableRoles returns the active roles whose agents a sender may ask (TaskSpec.Ask), sorted by
-// name: for the operator all, for a caller its own and those that its tasks may have.
+// name. For the operator these are all active roles. For a caller they are its own role and the
+// roles that its tasks may have.
 func (o *Org) AskableRoles(by identity.Principal) (list []Role) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

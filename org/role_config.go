@@ -100,8 +100,8 @@ type rolePlan struct {
 // owners that groups have after the change. ApplyRoles returns the roles that it has
 // changed, with RootRole if what root may grant or the rules of Approval have changed.
 //
-// A role whose name was deleted before is a new role with a new id: the agents of the old
-// one, and of the roles that they created, get nothing back. Only Revive brings the old
+// A role whose name was deleted before is a new role with a new id. The agents of the old
+// role, and of the roles that they created, get nothing back. Only Revive brings the old
 // role back, with the permissions that it had when it was deleted.
 //
 // On an error nothing has changed. Errors are those of CreateRole and UpdateRole, with

@@ -49,7 +49,7 @@ func (f *callersFixture) wantSpawns(agent identity.AgentID, role identity.RoleID
 	}
 }
 
-// A role that an agent has created exists for the tasks of the same caller only: another
+// A role that an agent has created exists for the tasks of the same caller only. Another
 // user, the same user in another role and the operator's tasks are other callers.
 func TestRoleOwner_ExistsForTasksOfCallerOnly(t *testing.T) {
 	f := newCallersFixture(t)

@@ -17,8 +17,8 @@ type RoleTasks struct {
 }
 
 // TasksDiff is the effect of a change on the tasks of callers in a role that has tasks.as,
-// before or after the change: on what their agents may use at most. They may use nothing
-// while callers in the role may start no tasks.
+// before or after the change. It says what the agents of these tasks may use at most. The
+// agents may use nothing while callers in the role may start no tasks.
 type TasksDiff struct {
 	ID   identity.RoleID `json:"id"`   // of the callers' role
 	Role string          `json:"role"` // its name

@@ -181,7 +181,7 @@ func TestCheckRoleName_AcceptsOtherNames(t *testing.T) {
 	}
 }
 
-// A role that was stored under a name which is not accepted any more stays usable: it is
+// A role that was stored under a name which is not accepted any more stays usable. It is
 // found, spawned, changed and found again, but no other role takes such a name.
 func TestRole_StoredConfusableNameStaysUsable(t *testing.T) {
 	const name = "usеr" // with a Cyrillic letter

@@ -221,8 +221,8 @@ type PreparedTask struct {
 // PrepareTask checks a spec and computes its digest. It reads the whole request, which may
 // be large, and needs no lock.
 //
-// Its errors have the code InvalidArguments: s.Input is not a JSON object, an open task has a
-// schema, a driven one a role or a key, or a request to an agent no role.
+// Its errors have the code InvalidArguments. s.Input is not a JSON object, or an open task
+// has a schema. Or a driven task has a role or a key, or a request to an agent has no role.
 func PrepareTask(s TaskSpec) (PreparedTask, error) {
 	p := PreparedTask{spec: s}
 	if s.Key != "" {
@@ -299,10 +299,10 @@ func (t *Task) bounds() []constraint {
 // the task's. seq is the number of an event before the task's.
 //
 // The error is a DuplicateKeyError if the caller has started a task with the key of the
-// spec. Others have the codes RoleNotFound, also if the role exceeds what the caller may
-// grant, InsufficientPermissions if the groups exceed what the caller may use, or if the
-// role or that of the caller is suspended, GroupNotFound for a group that does not exist for
-// the caller, and those of an unknown caller.
+// spec. RoleNotFound: there is no such role, or the role exceeds what the caller may grant.
+// InsufficientPermissions: the groups exceed what the caller may use, or the role or the
+// caller's role is suspended. GroupNotFound: a group does not exist for the caller. Other
+// errors are those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -29,9 +29,9 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 // deadline; a task whose time was over has all of it again. stored is the record of the
 // task; RetryTask updates it.
 //
-// The error has the code TaskNotFound, also for the task of another, InsufficientPermissions,
-// also for a caller that may not start the task any more, Conflict if the task is running or
-// done, or LimitExceeded if its agents are more than its caller may have now.
+// Errors: TaskNotFound, also for a task of another caller. InsufficientPermissions, also for
+// a caller that may not start the task any more. Conflict if the task is running or done.
+// LimitExceeded if its agents are more than its caller may have now.
 func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowance) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,8 +28,9 @@ func (f *fixture) wantDiff(role identity.RoleID, epoch uint64, want string) {
 	}
 }
 
-// Every change that adds or removes a tool of a role is found again: of the role, of its
-// creator, of what root may grant, of the registry, and in another process.
+// Every change that adds or removes a tool of a role is found again, also in another
+// process. It may be a change of the role, of its creator, of what root may grant, or of
+// the registry.
 func TestDiffTools_FollowsEveryChange(t *testing.T) {
 	f := newFixture(t)
 	f.store.put(f.AdvanceEpoch())

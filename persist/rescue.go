@@ -14,8 +14,8 @@ import (
 )
 
 // checkName stops the store if the name of the data file does not lead to the open file
-// any more: it was removed or replaced, and with it everything that is committed from now
-// on. The committer calls it, so nothing is committed meanwhile.
+// any more. Then the file was removed or replaced, and all further commits would be lost
+// with it. The committer calls it, so nothing is committed meanwhile.
 func (s *Store) checkName() error {
 	if err := s.stopped(); err != nil {
 		return err

@@ -332,8 +332,8 @@ func (g *boundGraph) check(a *boundAgent) error {
 }
 
 // For random graphs of roles with bounds: a call is allowed if and only if each bound along its
-// line allows it: those of the agent's role, of the roles that created it, of its parents and of
-// the caller of its task, now and when the task started.
+// line allows it. The line is the agent's role, the roles that created it, its parents and the
+// caller of its task. The bounds count now and at the start of the task.
 func TestBounds_NoCallIsWiderThanItsLine(t *testing.T) {
 	seed, graphs, workers := uint64(flags.Seed()), cmp.Or(*graphsFlag, short.Count(500, 20_000)), runtime.GOMAXPROCS(0)
 	counts, errs := make([]situations, workers), make([]error, workers)

@@ -1026,8 +1026,8 @@ func TestClosure(t *testing.T) {
 
 // A task never has more permissions than its caller. A caller with a weak role
 // starts a task in which root and all other agents do whatever they are asked.
-// Nothing in the task has an effect beyond what the role of the caller may use
-// at that time, and beyond what the caller may call in its workflow state at that time.
+// At each time, the task has no effect beyond what the role of the caller may use, and
+// none beyond what the caller may call in its workflow state.
 // If the role has tasks.as, what the role that it names may use counts instead. Both roles
 // change, and are deleted, while the task runs.
 func TestTask_NeverExceedsCaller(t *testing.T) {

@@ -434,9 +434,9 @@ func (s *faultyStore) allFaults() (list []fault) {
 // field.
 var corruptions = []string{"", `null`, `0`, `""`, `"x"`, `[]`, `["x"]`, `{}`, `{"x":"y"}`, `true`, `false`}
 
-// The same for records: if a field of any record is lost or corrupted, or the
-// record is missing or invalid JSON, no agent may call a tool that it could not
-// call before.
+// The same for records: a field of any record may be lost or corrupted, or the
+// record may be missing or invalid JSON. Then no agent may call a tool that it
+// could not call before.
 func TestCorruptRecord_NeverAddsPermission(t *testing.T) {
 	store := newMemoryStore()
 	storeSampleRecords(t, store)

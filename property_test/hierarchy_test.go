@@ -10,10 +10,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Children of groups never add a tool to a role that is neither in a group that it lists nor in a
-// descendant that the owner of that group has declared. An agent that may grant a group
-// creates and spawns roles with its descendants, and with nothing else. That holds while groups
-// are registered, unregistered, and change their children and owners.
+// Children of groups never add just any tool to a role. The tool is in a group that the role
+// lists, or in a descendant that the owner of that group has declared. An agent that may grant a
+// group creates and spawns roles with its descendants, and with nothing else. That holds while
+// groups are registered, unregistered, and change their children and owners.
 func TestHierarchy_GrantsDescendantsAlone(t *testing.T) {
 	builtins, reached := newBuiltinGroups(t), situations{}
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 250}, func(t *proptest.Choices) error {

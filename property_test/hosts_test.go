@@ -86,9 +86,9 @@ func (o *hostOrg) roleReaches(id identity.RoleID, host string) bool {
 	return !r.gone && r.rule.allows(host) && (r.creator == "" || o.roleReaches(r.creator, host))
 }
 
-// reaches is the rule to test: the host must be allowed by the role of the
-// agent, the creators of that role, the ancestors of the agent and the caller
-// of the task. Root reaches no host itself and limits nothing.
+// reaches is the rule to test. The role of the agent, the creators of that
+// role, the ancestors of the agent and the caller of the task must allow the
+// host. Root reaches no host itself and limits nothing.
 func (o *hostOrg) reaches(a *hostAgent, host string) bool {
 	return !a.gone && a.role != "" && o.roleReaches(a.role, host) && o.ancestorsReach(a, host)
 }
@@ -261,8 +261,9 @@ func (o *hostOrg) check() error {
 	return nil
 }
 
-// For all host rules, creators of roles and later changes: an agent reaches only hosts that are allowed now by its role,
-// the creators of its role, its ancestors and the caller of its task.
+// For all host rules, creators of roles and later changes: an agent reaches only hosts that are
+// allowed now. Its role, the creators of its role, its ancestors and the caller of its task must
+// all allow the host.
 func TestHosts_NoAgentExceedsItsCreators(t *testing.T) {
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300, CaseFactor: 2, ShortCases: 50}, func(t *proptest.Choices) error {
 		c, err := newHostOrg()

@@ -269,13 +269,13 @@ func TestSources_HaveNoInit(t *testing.T) {
 }
 
 // Tools are called only by package gate. Without type information the test is
-// an approximation that may reject too much: outside gate and tool no file
-// contains a call x.Call(a, b) with exactly the two arguments of tool.Tool, nor
-// a method expression tool.Tool.Call. (Call of the JavaScript engines has one
-// or three arguments, that of the gate four.) Methods that implement
-// tool.Tool.Call are exempt, since the gate calls them and thereby the tool
-// they wrap. The test does not find method values, f := x.Call, that are called
-// elsewhere.
+// an approximation that may reject too much. Outside gate and tool no file
+// contains a call x.Call(a, b) with exactly the two arguments of tool.Tool.
+// Neither does it contain a method expression tool.Tool.Call. (Call of the
+// JavaScript engines has one or three arguments. Call of the gate has four.)
+// Methods that implement tool.Tool.Call are exempt, since the gate calls them
+// and thereby the tool they wrap. The test does not find method values, f :=
+// x.Call, that are called elsewhere.
 func TestSources_OnlyGateCallsTools(t *testing.T) {
 	for _, s := range sources(t) {
 		if isInside(s.pkg(), "gate") || isInside(s.pkg(), "tool") {

@@ -247,10 +247,9 @@ func (o *nameOrg) tokenUser(i int) (identity.Principal, error) {
 	return o.tokens.Authenticate(r)
 }
 
-// Names are not identities. An attacker that creates, deletes, renames and configures roles of the
-// same names in whatever order: no agent gets a name that the operator or the
-// configuration used, no token passes to another role, and nothing that belonged to a
-// deleted role comes back.
+// Names are not identities. An attacker creates, deletes, renames and configures roles of the same
+// names in any order. No agent gets a name that the operator or the configuration used. No token
+// passes to another role, and nothing that belonged to a deleted role comes back.
 func TestRoleNames_AreNoIdentities(t *testing.T) {
 	builtins := newBuiltinGroups(t)
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 150}, func(t *proptest.Choices) error {

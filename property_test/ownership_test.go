@@ -23,9 +23,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Whatever two hostile owners register and unregister, with any ids and tool
-// names, nothing of other owners is changed, shadowed or removed: neither
-// groups, nor tools, nor what a role sees of them.
+// Two hostile owners may register and unregister anything, with any ids and
+// tool names. Nothing of other owners is changed, shadowed or removed:
+// neither groups, nor tools, nor what a role sees of them.
 func TestManager_OwnersCannotChangeOthers(t *testing.T) {
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 250}, func(t *proptest.Choices) error {
 		d := newCheckedManager()

@@ -108,10 +108,11 @@ func (m *checkedManager) TryUnregister(g groupSpec, reached situations) error {
 // 属性 3：保留标识符冲突检测. 对于任意尝试使用保留标识符注册工具组的操作，工具组管理器应拒绝注册并返回错误。
 //
 // Property 3, reserved id conflict: the manager rejects any attempt to register a
-// group with a reserved id with the error reserved_group_id, whether or not the
-// built-in group is registered already. A reserved id cannot be unregistered. The
-// program registers exactly the groups and tools of builtinTools, and no
-// other owner can register a tool with the name of one of them.
+// group with a reserved id with the error reserved_group_id. It does not matter
+// whether the built-in group is registered already. A reserved id cannot be
+// unregistered. The program registers exactly the groups and tools of
+// builtinTools, and no other owner can register a tool with the name of one of
+// them.
 func TestProperty3ReservedIDConflict(t *testing.T) {
 	builtins, reached := newBuiltinGroups(t), situations{}
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300}, func(t *proptest.Choices) error {

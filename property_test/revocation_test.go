@@ -255,13 +255,12 @@ func (s *revocationRace) unregisterBriefly() error {
 	return err
 }
 
-// No call starts after the revocation of its permission was acknowledged.
-// Agents make calls in their own turns without pause. Meanwhile the operator
-// revokes and restores permissions at every place they pass: the role, its
-// suspension, its creator role, and the group; finally agents are terminated and the role is
-// deleted. The commits are in the order of all that. Every started call must have
-// been allowed at its position, and every tool that ran must have been started
-// exactly once.
+// No call starts after the revocation of its permission was acknowledged. Agents make calls
+// in their own turns without pause. Meanwhile the operator revokes and restores permissions
+// at every place they pass: the role, its suspension, its creator role, and the group.
+// Finally agents are terminated and the role is deleted. The commits are in the order of all
+// that. Every started call must have been allowed at its position, and every tool that ran
+// must have been started exactly once.
 func TestRevocation_NoCallStartsAfterAcknowledgement(t *testing.T) {
 	seed := flags.Seed()
 	t.Logf("seed %d", seed)

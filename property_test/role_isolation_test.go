@@ -280,10 +280,10 @@ func (s *isolation) check() error {
 	return nil
 }
 
-// Callers do not share roles. Whatever the agents of other callers' tasks do, and whatever
-// names and ids the agents of one caller's tasks try, these are told the same as if their
-// caller were alone with the operator. So they learn of no role of another caller and use
-// none. This holds over restarts.
+// Callers do not share roles. The agents of other callers' tasks may do anything, and the
+// agents of one caller's tasks may try any names and ids. These are told the same as if
+// their caller were alone with the operator. So they learn of no role of another caller
+// and use none. This holds over restarts.
 func TestRoles_IsolatedBetweenCallers(t *testing.T) {
 	builtins := [2]*builtinGroups{newBuiltinGroups(t), newBuiltinGroups(t)}
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 250}, func(t *proptest.Choices) error {

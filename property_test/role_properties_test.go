@@ -20,8 +20,8 @@ import (
 
 // 属性 7：岗位工具组持久化. 对于任意岗位的工具组配置更新，保存后重新加载应得到相同的工具组配置。
 //
-// Property 7, the tool groups of a role persist: whatever they are set to, by
-// creation or update, they are the same after saving and loading, also in a
+// Property 7, the tool groups of a role persist: creation or an update may
+// set them to anything. They are the same after saving and loading, also in a
 // second instance. The record on disk has them as toolGroups.
 func TestProperty7RoleToolGroupsPersist(t *testing.T) {
 	dir, n := newStoreDir(t), 0
@@ -92,9 +92,9 @@ func mustJSON(v any) []byte {
 // 属性 8：默认工具组行为. 对于任意非 root 岗位，如果未指定 toolGroups，应返回所有可用工具组的工具定义。
 //
 // Property 8, the default: an agent of any role without toolGroups sees the tool
-// definitions of all available groups, including groups that are registered
-// later, whether root or the operator created the role. Root itself sees those
-// of org_management.
+// definitions of all available groups. It sees groups that are registered later
+// too. It does not matter whether root or the operator created the role. Root
+// itself sees those of org_management.
 func TestProperty8DefaultIsEveryGroup(t *testing.T) {
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 150}, func(t *proptest.Choices) error {
 		d := newCheckedManager()

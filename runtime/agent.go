@@ -250,9 +250,9 @@ func (a *actor) finish(answer *model.Answer) error {
 	return a.commit(b)
 }
 
-// runCalls passes the open calls to the gate: those of answer, which is recorded
-// with the first intents, or with a nil answer those that are left open: by an earlier
-// process, or because they waited for people who have decided now.
+// runCalls passes the open calls to the gate. These are the calls of answer, which is
+// recorded with the first intents. With a nil answer they are the calls that are left
+// open: by an earlier process, or because they waited for people who have decided now.
 func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 	calls, refused := a.readyCalls(), a.state.refused
 	if answer != nil {

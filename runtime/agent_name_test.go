@@ -26,7 +26,7 @@ func killAtResult(tool string, reached chan struct{}) func(journal.Store) journa
 }
 
 // A call that names an agent has its effect once, also if the process ended before its result
-// was recorded: the name of a terminated agent still stands for it then.
+// was recorded. The name of a terminated agent still stands for that agent then.
 func TestAgentName_RepeatedCallFindsAgent(t *testing.T) {
 	for name, call := range map[string]model.Answer{
 		"terminate_agent": callTools("terminate_agent", obj{"agentId": "worker-1"}),

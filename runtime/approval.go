@@ -93,8 +93,9 @@ type Approval struct {
 	// Override is set if the last vote is that of an operator in place of the approvers.
 	Override bool `json:"override,omitempty"`
 
-	// Key says which call the approval is for: a call of an agent, or any call of an external
-	// caller, or of a program that drives a task, with the same tool and arguments.
+	// Key says which call the approval is for. That is a call of an agent. Or it is any call
+	// of an external caller, or of a program that drives a task, with the same tool and
+	// arguments.
 	Key   ApprovalHash `json:"key"`
 	Bound ApprovalHash `json:"bound"` // of what it is bound to besides Digest
 }
@@ -145,8 +146,9 @@ func hashTexts(texts ...string) ApprovalHash {
 	return ApprovalHash(h.Sum(nil))
 }
 
-// bindApproval returns the hash of what an approval is bound to besides the arguments: the
-// definition of the tool, the rules, the role as it is, and what the caller sent besides them.
+// bindApproval returns the hash of what an approval is bound to besides the arguments. That is
+// the definition of the tool, the rules, the role as it is, and what the caller sent besides
+// the arguments.
 func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) ApprovalHash {
 	role, _ := rt.org.RoleByID(rt.roleOf(p))
 	return hashTexts(call.Name, need.Definition, need.All.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
@@ -170,8 +172,9 @@ func (rt *Runtime) roleOf(p identity.Principal) identity.RoleID {
 	return p.Role
 }
 
-// starterOf returns the person for whom a principal acts: the user of a caller, or the user
-// that started the task of an agent, or the first of the tasks that led to it by triggers.
+// starterOf returns the person for whom a principal acts. For a caller that is its user.
+// For an agent it is the user that started its task. If triggers led to that task, it is
+// the user that started the first of these tasks.
 func (rt *Runtime) starterOf(p identity.Principal) string {
 	if p.Kind != identity.Agent {
 		return string(p.User)

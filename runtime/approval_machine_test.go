@@ -24,7 +24,8 @@ import (
 var machineFlags = proptest.NewFlags(200)
 
 // Approvals are what a naive model of them says, after every command and after a restart behind
-// any of them: which request waits with which votes, and which transfers were made.
+// any command. The model says which request waits with which votes, and which transfers were
+// made.
 func TestApproval_StateMachine(t *testing.T) {
 	machineFlags.CheckProperty(t, proptest.CaseSize{MaxChoices: 120, ShortCases: 25}, func(choices *proptest.Choices) error {
 		m := newMachine(t)

@@ -171,8 +171,9 @@ func TestApproval_EditedForCallerBelowUnless(t *testing.T) {
 	}
 }
 
-// A change of unless between the approval of edited arguments and their use makes it void, also
-// after a restart: people are asked about the call of the agent, not about the edited arguments.
+// A change of unless between the approval of edited arguments and their use makes the approval
+// void, also after a restart. People are asked about the call of the agent, not about the edited
+// arguments.
 func TestApproval_EditedThenRulesChange(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		b := newAmountBank(t, 5000, unless(t, financeRule, `{"/amount": {"max": 1000}}`))

@@ -245,9 +245,9 @@ type budgetHistory struct {
 // budgetCounts says what the histories have reached.
 type budgetCounts struct{ spawns, refused, failed, paused, killed, callsFailed, callsPaused int }
 
-// Over random spawns, requests, answers, ends, retries and crashes: what is used and reserved never
-// exceeds a budget, each decision is that of a plain computation from the record, a restart changes
-// nothing, and what agents do not use returns.
+// Over random spawns, requests, answers, ends, retries and crashes, four rules hold. What is used
+// and reserved never exceeds a budget. Each decision is that of a plain computation from the
+// record. A restart changes nothing. What agents do not use returns.
 func TestBudget_IsConserved(t *testing.T) {
 	var counts budgetCounts
 	for _, seed := range short.SampleRange(t, 40, 1, 400) {

@@ -336,7 +336,7 @@ func crashCases() []*crashCase {
 }
 
 // reachable reports whether a second process comes to a crash point after a
-// crash at the first: a completed call is not repeated, and a Mutating call
+// crash at the first. A completed call is not repeated, and a Mutating call
 // gets its outcome at once.
 func reachable(name string, first, second crashPoint) bool {
 	switch {

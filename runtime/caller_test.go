@@ -124,9 +124,10 @@ func TestConsole_EveryLineNamesItsSource(t *testing.T) {
 	}
 }
 
-// A role that a task of one caller has created does not exist for agents of tasks of
-// others, among them the operator: they find nothing, spawn nothing of it and may use its
-// name. Tasks of the same caller have it, and all have declared roles.
+// A role that a task of one caller has created does not exist for agents of the tasks of
+// others, among them the operator. Those agents do not find the role and cannot spawn
+// agents of it. They may use its name. Tasks of the same caller have it, and all have
+// declared roles.
 func TestFindRole_OfOtherCallerDoesNotExist(t *testing.T) {
 	var id string // of the role of ann's tasks
 	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {

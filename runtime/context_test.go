@@ -31,10 +31,10 @@ func compressAnswer(summary string, keep int) model.Answer {
 }
 
 // Property: for any conversation and any calls of compress_context in it, the
-// model is sent each call with its result and each result with its call, in the
-// order of the journal. Only the compressed part is missing, which is the
-// longest that separates no call from its result. A restarted process sends the
-// same bytes.
+// model is sent each call with its result and each result with its call. They
+// are in the order of the journal. Only the compressed part is missing, which
+// is the longest that separates no call from its result. A restarted process
+// sends the same bytes.
 func TestCompressContext_SplitsNoCallFromResultProperty(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)

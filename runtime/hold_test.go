@@ -148,7 +148,7 @@ func pokingTeam(r model.Request) model.Answer {
 }
 
 // A pause at any commit of any agent: no call starts after its acknowledgement, also not after
-// a restart or a crash, and everything goes on once after the end of the pause.
+// a restart or a crash. After the end of the pause everything goes on once.
 func TestPause_AtEachCommit(t *testing.T) {
 	type trial struct {
 		what, then string

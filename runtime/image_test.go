@@ -18,8 +18,8 @@ import (
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 // A model is sent an image that a message references as an artifact if its
-// agent may read that artifact: it may call get_artifact, and the artifact
-// belongs to its task.
+// agent may read that artifact. The agent may do so if it may call
+// get_artifact and the artifact belongs to its task.
 func TestRequest_ImagesRequirePermission(t *testing.T) {
 	content, err := base64.StdEncoding.DecodeString(png)
 	if err != nil {

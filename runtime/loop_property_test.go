@@ -15,9 +15,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// naiveLoop returns after how many answers a turn ends: the first number after which the calls
-// end with one call six times, or with a cycle of two to four calls six times or 16 calls
-// long. It returns the number of calls if there is no loop.
+// naiveLoop returns after how many answers a turn ends. That is the first number after which
+// the calls end with one call six times, or with a cycle. A cycle has two to four calls and
+// comes six times, or is 16 calls long. It returns the number of calls if there is no loop.
 func naiveLoop(calls []int) int {
 	for n := range len(calls) + 1 {
 		for length := 1; length <= 4; length++ {

@@ -74,11 +74,12 @@ func (t *tracker) dropPaused(run *taskRun) {
 	close(run.done)
 }
 
-// RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
-// requests that were not answered, and read the mail that they have not read. Calls without
-// an outcome are handled as after a crash. The turns and requests are counted from zero, and the models of the
-// task may use more than before by extra. by is the operator or the caller that started the
-// task. RetryTask waits until the agents have stopped, and returns when they are scheduled.
+// RetryTask lets a task go on that is paused, failed or was cancelled. Its agents repeat the
+// requests that were not answered, and read the mail that they have not read. Calls without an
+// outcome are handled as after a crash. The turns and requests are counted from zero, and the
+// models of the task may use more than before by extra. by is the operator or the caller that
+// started the task. RetryTask waits until the agents have stopped, and returns when they are
+// scheduled.
 //
 // Errors: those of org.Org.RetryTask, and Conflict for a task that a program drives no more.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {

@@ -203,7 +203,7 @@ func TestRetry_OnlyStoppedTasks(t *testing.T) {
 	}
 }
 
-// A task that failed or was cancelled goes on from its last answer: mail that was not read
+// A task that failed or was cancelled goes on from its last answer. Mail that was not read
 // is read, and a call without an outcome is told as after a crash.
 func TestRetry_AfterFailure(t *testing.T) {
 	for _, restart := range []bool{false, true} {

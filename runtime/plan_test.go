@@ -470,8 +470,9 @@ func (cfg fixtureConfig) crashAtCommit(t *testing.T, id identity.TaskID, n int, 
 }
 
 // Property: for any answers of a model with the pattern plan, and any changes
-// of its role, a tool runs only if the role has it at that time, in a state
-// that allows it, and as the next step of the recorded plan.
+// of its role, a tool runs only if three conditions hold. The role has the
+// tool at that time. The state allows the tool. The call is the next step of
+// the recorded plan.
 func TestPlan_OnlyRestrictsProperty(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)

@@ -17,9 +17,9 @@ const (
 )
 
 // spawnableRolesSection returns the section of the prompt that lists the declared roles of which
-// the first agent of a task may spawn agents: one a line, with its description and its tools. It
-// returns "" for other agents, for one that does not have spawn_agent_with_task among its tools,
-// and if there are no such roles.
+// the first agent of a task may spawn agents. Each role is one line with its description and its
+// tools. It returns "" for other agents, for one that does not have spawn_agent_with_task among
+// its tools, and if there are no such roles.
 //
 // Roles that agents create during the task are not listed, so that the section stays the same and
 // the provider's cache of the prompt stays valid. An agent knows the roles that it creates.

@@ -18,10 +18,11 @@ import (
 )
 
 // The request log has one record "agent request" of level Info per request. A
-// request is a turn of an agent: it begins with the messages the agent receives
-// and ends with the answer that ends or suspends the turn, or with a failure.
-// The record is built from the events that the turn commits, so all working
-// patterns are logged alike. Nothing is collected if the level is disabled.
+// request is a turn of an agent. It begins with the messages that the agent
+// receives. It ends with the answer that ends or suspends the turn, or with a
+// failure. The record is built from the events that the turn commits, so all
+// working patterns are logged alike. Nothing is collected if the level is
+// disabled.
 
 // Limits of a record.
 const (

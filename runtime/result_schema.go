@@ -178,8 +178,9 @@ func (rt *Runtime) resultSchema(a org.Agent) json.RawMessage {
 	return nil
 }
 
-// roleResultPrompt returns the section of the system prompt with the schema that the results
-// of all agents of a role fit below the first agent of a task; "" if there is none.
+// roleResultPrompt returns the section of the system prompt with the schema of the results
+// of a role. The results of all its agents below the first agent of a task fit that schema.
+// It returns "" if there is none.
 func (rt *Runtime) roleResultPrompt(a org.Agent) string {
 	if a.Parent == "" {
 		return ""

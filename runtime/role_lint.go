@@ -88,9 +88,9 @@ type LintedTool struct {
 // LintRole compares what a role holds with what the record says was used. It reads all events
 // since q.From, and the events of the tasks that ran then.
 //
-// The kept sets allow all recorded calls, and all recorded creations of roles, agents and
-// tasks, that what the role holds now allows: those of its agents and callers, and those that
-// it limits. They contain no tool that the role does not hold.
+// What the role holds now allows some of the recorded calls, and of the recorded creations of
+// roles, agents and tasks. The kept sets allow all of these: those of its agents and callers,
+// and those that the role limits. They contain no tool that the role does not hold.
 //
 // Errors: RoleNotFound, InvalidRole for root, whose role is fixed, those of the store and of ctx.
 func (rt *Runtime) LintRole(ctx context.Context, q LintQuery) (RoleLint, error) {

@@ -81,8 +81,9 @@ func groupsOfRole(r org.Role) (ids []toolgroups.GroupID) {
 	return ids
 }
 
-// addTask adds a task of an external caller: what bounds it must contain the groups that its
-// request named, and what lets a caller start tasks other than requests to its role's agents.
+// addTask adds a task of an external caller. What bounds the task must contain the groups
+// that its request named. A task other than a request to an agent of the caller's role also
+// needs the group that lets a caller start tasks.
 func (l *linter) addTask(e journal.Event, b journal.TaskStarted) {
 	task, _ := l.rt.org.TaskByID(e.Task)
 	if task.CallerRole == "" {

@@ -56,8 +56,8 @@ type standingTable struct {
 	byID    map[string]*StandingApproval
 	byAgent map[identity.AgentID][]string // ids, oldest first
 
-	// reserved has the calls that were decided by a standing approval and have not started, so that
-	// the calls of one answer do not use it more often than it allows.
+	// reserved has the calls that a standing approval has decided and that have not started. So the
+	// calls of one answer do not use the approval more often than it allows.
 	reserved map[string]map[identity.CallID]bool
 }
 

@@ -207,8 +207,9 @@ func TestStanding_Ends(t *testing.T) {
 	}
 }
 
-// The approval of a pattern is rejected as a whole if the pattern has no end, does not cover the
-// call, names what the tool lacks, or comes with other arguments or an override.
+// The approval of a pattern is rejected as a whole in some cases. The pattern has no end, does
+// not cover the call, or names what the tool lacks. Or the approval comes with other arguments
+// or an override.
 func TestStanding_RejectsPatterns(t *testing.T) {
 	b := newPayments(t, financeRule, []int{5})
 	b.begin(t)
@@ -297,8 +298,8 @@ func (b *bank) stopAtRequest(t *testing.T, task identity.TaskID, died <-chan str
 	}
 }
 
-// checkUses requires of each transfer in the record that its request was approved before and used by
-// no other call, or that its standing approval was given before, has not ended, and allows it.
+// checkUses checks each transfer in the record. Either its request was approved before and used by
+// no other call. Or its standing approval was given before, has not ended, and allows the transfer.
 func (b *bank) checkUses(t *testing.T) {
 	t.Helper()
 	left := map[string]int{}

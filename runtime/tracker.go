@@ -231,11 +231,11 @@ func (t *tracker) acquire(id identity.TaskID) bool {
 	return true
 }
 
-// release undoes an acquire, a track or a takeDue. It returns the task if it
-// has become idle: no agent is active, no delivery is in progress, no
-// delayed message is left, no call waits for people and no agent rests in a pause. A task that is kept open never is. The task is then
-// marked as ended and acquired for the caller, who must record its end or reopen
-// it, and release it afterwards. A retry waits for that release.
+// release undoes an acquire, a track or a takeDue. It returns the task if it has become idle. Then
+// no agent is active, no delivery is in progress and no delayed message is left. No call waits for
+// people, and no agent rests in a pause. A task that is kept open never becomes idle. An idle task
+// is marked as ended and acquired for the caller, who must record its end or reopen it, and
+// release it afterwards. A retry waits for that release.
 func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

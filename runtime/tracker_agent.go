@@ -20,8 +20,9 @@ type idleAgent struct {
 }
 
 // activate makes an agent read its inbox. If the agent is idle, activate
-// returns a new actor, which the caller must run and which counts as work; it
-// returns nil if the agent is active already, or if no work on its task begins.
+// returns a new actor. The caller must run the actor, which counts as work.
+// activate returns nil if the agent is active already, or if no work on its
+// task begins.
 func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 	t.mu.Lock()
 	defer t.mu.Unlock()

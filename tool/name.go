@@ -9,8 +9,8 @@ import (
 const MaxName = 128
 
 // CheckName returns an error if name is not a valid tool name: 1 to 128 ASCII letters, digits,
-// '_', '.' or '-'. The error has the invalid character and its offset, so that a letter that
-// only looks like an ASCII letter can be found: `tool name "reаd" has U+0430 at byte 2`.
+// '_', '.' or '-'. The error has the invalid character and its offset. So a letter that only
+// looks like an ASCII letter can be found: `tool name "reаd" has U+0430 at byte 2`.
 func CheckName(name string) error {
 	switch {
 	case name == "":

@@ -139,9 +139,10 @@ type Call struct {
 	Args json.RawMessage // a JSON object that the gate has validated against the input schema
 	By   identity.Principal
 
-	// Owner is a text that identifies on whose behalf the call is made: the caller itself; for
-	// an agent the external caller that started its task, or the task if the operator did.
-	// Places for which calls wait are shared fairly among owners. The gate sets it.
+	// Owner is a text that identifies on whose behalf the call is made. For a caller that is
+	// the caller itself. For an agent it is the external caller that started its task, or the
+	// task if the operator started it. Places for which calls wait are shared fairly among
+	// owners. The gate sets it.
 	Owner string `json:"-"`
 
 	// What the gate took from the caller's Credentials, for a tool with an Auth.

@@ -13,7 +13,7 @@ import (
 // own, which is registered and removed with the group of the tool. It is found by its id
 // and is in no list of groups, so AllGroups stands for the tools under their own names.
 //
-// Both ToolHandles are one tool: a limit that contains one of them allows the other, and a
+// Both ToolHandles are one tool. A limit that contains one of them allows the other. A
 // View that has the tool under its own name does not offer it a second time.
 
 // newAPIGroups returns the groups server/api of the tools of g.

@@ -1,8 +1,9 @@
 package toolgroups
 
-// GrantingGroup returns the group through which v allows a tool: the group that owns it if
-// all sets of v contain that, else another group with the tool that they contain. It never
-// is a group that the role of v does not have. It returns "" if v does not allow the tool.
+// GrantingGroup returns the group through which v allows a tool. That is the group that
+// owns the tool if all sets of v contain that group. Otherwise it is another group with
+// the tool that they contain. It never is a group that the role of v does not have. It
+// returns "" if v does not allow the tool.
 func (v *View) GrantingGroup(h *ToolHandle) GroupID {
 	if !v.HasTool(h) {
 		return ""

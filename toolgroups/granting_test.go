@@ -6,8 +6,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A View names the group through which it allows a tool: its own group if all sets have it,
-// else a group that all sets have, else one of the set that comes first.
+// A View names the group through which it allows a tool. That is the own group of the tool
+// if all sets have it, else a group that all sets have. Otherwise it is a group of the set
+// that comes first.
 func TestView_GrantingGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "secret", Tools: stubs("a", "b", "c")})

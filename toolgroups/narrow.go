@@ -23,10 +23,10 @@ type Narrowing struct {
 }
 
 // NarrowSet chooses groups that b contains, and that meet the needs. AllGroups contains a group
-// server/api for this if it is needed. It never chooses a group
-// that contains a tool at a time when b does not: a group below one with hours is no choice
-// unless b also contains it without these hours. A group with hours replaces none that is
-// always open. A tool that b has in hours only keeps all groups with hours that contain it.
+// server/api for this if it is needed. It never chooses a group that contains a tool at a time
+// when b does not. A group below one with hours is chosen only if b also contains it without
+// these hours. A group with hours replaces none that is always open. A tool that b has in hours
+// only keeps all groups with hours that contain it.
 //
 // Groups of b that are not registered are chosen if Groups has them. AllGroups contains every
 // id, known or not. Groups of other sets are never chosen if their id belongs to another owner

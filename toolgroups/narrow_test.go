@@ -23,8 +23,8 @@ type narrowCase struct {
 }
 
 // newNarrowCase returns a random case with up to some groups with hours. The tools t0 to t6
-// are in the groups s0 to s2, toolsets of them are g0 to g5, whose children have higher
-// numbers, and a server has tools of two names.
+// are in the groups s0 to s2. Toolsets of these groups are g0 to g5, whose children have
+// higher numbers. A server has tools of two names.
 func newNarrowCase(t *testing.T, r *rand.Rand, timed int) *narrowCase {
 	m := toolgroups.NewManager()
 	c := &narrowCase{Manager: m, t: t, config: claim(t, m, toolgroups.Config)}
@@ -147,8 +147,9 @@ func (c *narrowCase) narrowed(set toolgroups.GroupSet) toolgroups.BoundSet {
 	return b
 }
 
-// problem returns what is wrong with a set in place of the held one, "" if nothing is: in
-// some state it has a tool that the held one has not, or lacks one that is needed.
+// problem returns what is wrong with a set in place of the held one, "" if nothing is
+// wrong. In some state the set may have a tool that the held one has not, or lack a tool
+// that is needed.
 func (c *narrowCase) problem(set toolgroups.GroupSet) (text string) {
 	b := c.narrowed(set)
 	c.inEachState(func(state int, s *toolgroups.Snapshot) {

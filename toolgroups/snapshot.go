@@ -366,9 +366,9 @@ func replaceGroup(list []*group, before, after *group, belongs func(*group) bool
 	return next
 }
 
-// affected returns the groups whose tools a change may have changed since base: the groups
-// themselves, the toolsets that reference one of their tools, and the groups above these
-// in base or in s.
+// affected returns the groups whose tools a change may have changed since base. These are
+// the groups themselves and the toolsets that reference one of their tools. The groups
+// above these, in base or in s, are affected too.
 func (s *Snapshot) affected(base *Snapshot, edits []*groupEdit) []GroupID {
 	names, owners, changed := map[string]bool{}, map[GroupOwner]bool{}, map[GroupID]bool{}
 	for _, e := range edits {

@@ -96,8 +96,8 @@ type Group struct {
 
 	// Refs are the names of tools that other groups own. A reference is bound to the
 	// owner that the tool has at registration. It has no effect if there is no such
-	// tool, or if the owner of this group may not reference it: only the owner Config
-	// references tools of other owners, and never those of a reserved group.
+	// tool, or if the owner of this group may not reference the tool. Only the owner
+	// Config references tools of other owners, and never those of a reserved group.
 	Refs []string
 
 	// RefOwners binds names in Refs to an owner, whether or not it has such a tool at

@@ -1,6 +1,6 @@
 // Package sandbox runs untrusted programs in Linux namespaces with Landlock,
-// seccomp and control groups: a command that a model wrote, or code of this
-// binary that works on a model's data.
+// seccomp and control groups. Such a program is a command that a model
+// wrote, or code of this binary that works on a model's data.
 //
 // A binary that starts sandboxed jobs calls Enter first in main and keeps the
 // Launcher it returns:

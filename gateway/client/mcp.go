@@ -14,13 +14,14 @@ import (
 )
 
 // ServeMCP connects stdio of a client of the Model Context Protocol to the tools of
-// a role: it sends the lines of in to the gateway and writes the answers to
-// out. It returns when in has ended and calls in progress have been answered,
-// when the gateway or the role ends, or when ctx ends. A goroutine reads in; it
-// exits when in ends.
+// a role. It sends the lines of in to the gateway and writes the answers to out. It
+// returns when in has ended and calls in progress have been answered, when the
+// gateway or the role ends, or when ctx ends. A goroutine reads in; it exits when
+// in ends.
 //
-// workspace is the absolute path of a directory, and :ro if it is read-only, which must be the
-// default workspace of the process; "" expects none. It is for the socket of a data directory.
+// workspace must be the default workspace of the process. It is the absolute path of a
+// directory, with :ro if it is read-only; "" expects none. It is for the socket of a data
+// directory.
 //
 // Errors: those of the gateway, such as RoleNotFound, and Conflict for another workspace; ToolUnavailable if the
 // gateway or the role ended first; ErrNotServed if the client's gateway is in

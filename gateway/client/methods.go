@@ -56,9 +56,9 @@ func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleC
 	return doJSON[RoleChange](ctx, c, request{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
-// LintRole compares what a role holds with what the record shows as used, in events from one
-// time to before another ("" is no bound; see wire.ParseTime), and recommends the smallest
-// groups that would have allowed the same.
+// LintRole compares what a role holds with what the record shows as used. It counts events
+// from one time to before another ("" is no bound; see wire.ParseTime). It recommends the
+// smallest groups that would have allowed the same.
 func (c *Client) LintRole(ctx context.Context, ref, from, to string) (RoleLint, error) {
 	return doJSON[RoleLint](ctx, c, request{method: http.MethodGet, path: apiPath("roles", ref, "lint"), query: spanParams(from, to)})
 }
@@ -282,8 +282,9 @@ func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
 	return answer.Digest, err
 }
 
-// ShowUsage counts calls, tokens and costs in the record: grouped by some of caller, role, server
-// and tool, in events from one time to before another ("" is no bound; see wire.ParseTime).
+// ShowUsage counts calls, tokens and costs in the record, grouped by some of caller, role, server
+// and tool. It counts events from one time to before another ("" is no bound; see
+// wire.ParseTime).
 func (c *Client) ShowUsage(ctx context.Context, by []string, from, to string) (UsageReport, error) {
 	params := spanParams(from, to)
 	if len(by) > 0 {

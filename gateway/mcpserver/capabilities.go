@@ -8,10 +8,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// withCapabilities wraps next to declare, in the answers to initialize and server/discover,
-// what the caller is offered besides tools: prompts, completion of their arguments, and
-// resources if one of its tools reads any. Clients are not notified when that changes. The
-// instructions for the client are the description of the role.
+// withCapabilities wraps next to declare what the caller is offered besides tools, in the
+// answers to initialize and server/discover. That is prompts, completion of their
+// arguments, and resources if a tool of the caller reads resources. Clients are not
+// notified when that changes. The instructions for the client are the description of the
+// role.
 func (s *Server) withCapabilities(sc *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)

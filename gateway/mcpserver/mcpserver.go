@@ -1,6 +1,6 @@
-// Package mcpserver serves the Model Context Protocol (MCP): clients list and call the tools
-// of one role, read its resources, get its prompts, and answer what tools ask, over
-// streamable HTTP or stdio. ask_organization runs a task.
+// Package mcpserver serves the Model Context Protocol (MCP) over streamable HTTP or stdio.
+// Clients list and call the tools of one role, read its resources and get its prompts. They
+// also answer what tools ask. ask_organization runs a task.
 //
 //	server, err := mcpserver.New(mcpserver.Config{Runtime: rt})
 //	err = server.Serve(w, r, sender) // one HTTP request; path values role, toolset

@@ -185,8 +185,8 @@ var climbing = []string{
 	"artifact:", "artifact://x", "artifact:../x", "artifact:%2e%2e", "artifact:" + strings.Repeat("x", 5000), "artifact:x\x00", "mcp://", "mcp:///x",
 }
 
-// A URI that climbs out, a resource of another role and one that does not exist are answered
-// with the same bytes, apart from the URI, whether the caller has the tool or not.
+// A URI that leads out of its folder, a resource of another role and one that does not exist
+// are answered with the same bytes, apart from the URI. The caller may have the tool or not.
 func TestResources_HidesWhatIsNotTheCallers(t *testing.T) {
 	f := openResources(t)
 	session := map[string]string{}

@@ -104,10 +104,10 @@ func Rows(r *tool.Result) (json.RawMessage, bool) {
 	return doc, valid && !r.IsError && gjson.ParseBytes(doc).IsArray()
 }
 
-// answerWithoutSession answers requests that clients of MCP Toolbox send
-// outside a session although their version has sessions: some never start one,
-// some list a group in the session of its role. This grants nothing more,
-// because every request is authenticated. Requests that need a session are
+// answerWithoutSession answers requests that clients of MCP Toolbox send outside
+// a session although their version has sessions. Some clients never start a
+// session. Some list a group in the session of its role. This grants nothing
+// more, because every request is authenticated. Requests that need a session are
 // rejected. It reports false, without answering, for initialize, ping and what is
 // no request, which the SDK answers.
 func (s *Server) answerWithoutSession(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) bool {

@@ -45,8 +45,9 @@ type RoleJoins struct {
 
 // LintFinding is one thing that a lint says about a role.
 type LintFinding struct {
-	// Kind is unused: the group is not needed; read: its read part is enough; part: it is enough in place of a group
-	// above it; tools: a toolset of Tools is enough in place of it; or join: tools with all flags come together.
+	// Kind says what to do with the group. unused: the group is not needed. read: its read part is
+	// enough. part: the group is enough in place of a group above it. tools: a toolset of Tools is
+	// enough in place of the group. join: tools with all flags come together.
 	Kind   string             `json:"kind"`
 	Set    string             `json:"set"`              // toolGroups, grant, or reach: both together
 	Group  toolgroups.GroupID `json:"group,omitempty"`  // absent for join

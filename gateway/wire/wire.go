@@ -1,6 +1,6 @@
-// Package wire defines what a gateway and its clients exchange: the JSON shapes
-// of requests and responses, error bodies with their HTTP statuses, pages of
-// lists, and the names and limits that both sides must agree on.
+// Package wire defines what a gateway and its clients exchange: JSON shapes of
+// requests and responses, error bodies with their HTTP statuses, and pages of
+// lists. It also has the names and limits that both sides must agree on.
 //
 //	wire.WriteError(w, errcode.New(errcode.RoleNotFound, "there is no role %q", name))
 //
@@ -32,10 +32,10 @@ const MaxPageItems = 1000
 // GET /roles/{role}/mcp with Upgrade: rolecall-mcp.
 const MCPProtocol = "rolecall-mcp"
 
-// MCPWorkspaceHeader is the header of such an upgrade with the workspace that the client
-// expects to be the default of the process, query-escaped: an absolute path, and :ro if it is
-// read-only. The roots of the client then count. Only the owner of the data directory may
-// send it, on its socket.
+// MCPWorkspaceHeader is the header of such an upgrade with a workspace, query-escaped. The
+// client expects that workspace to be the default of the process. It is an absolute path,
+// with :ro if it is read-only. The roots of the client then count. Only the owner of the data
+// directory may send it, on its socket.
 const MCPWorkspaceHeader = "Rolecall-Workspace"
 
 // MCPEndOfInput is a line on such a connection that ends the input while answers

@@ -65,9 +65,10 @@ func newAnnouncePolicy(cfg *config.Config) *announcePolicy {
 	return p
 }
 
-// find returns the decision about a service, and the only broker at which it may announce itself:
-// the first one that allows it by name, else the first one with quarantine. A service is rejected
-// if its name is that of a module of the configuration, or its queue that of a declared service.
+// find returns the decision about a service, and the only broker at which the service may
+// announce itself. That is the first broker that allows the service by name, else the first one
+// with quarantine. A service is rejected if its name is that of a module of the configuration, or
+// its queue that of a declared service.
 func (p *announcePolicy) find(service string) (config.Broker, announced.Admission) {
 	request, _, valid := protocol.AnnouncedQueues(service)
 	if p == nil || !valid || modules.CheckName(service) != nil || p.modules[service] || p.queues[request] {

@@ -1,6 +1,6 @@
-// Package app composes the program on one data directory: it opens the store, wires
-// the runtime, the built-in tools, modules, models and servers together, applies
-// configurations while agents work, and resumes tasks.
+// Package app composes the program on one data directory. It opens the store and
+// wires the runtime, the built-in tools, modules, models and servers together. It
+// applies configurations while agents work, and resumes tasks.
 //
 //	a, err := app.Open(app.Options{Data: ".rolecall"})
 //	if err != nil { … }

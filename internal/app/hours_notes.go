@@ -86,8 +86,8 @@ func gatesOf(ways []way) (list []toolset) {
 // isClosedWith reports whether one of the gates of a way has the hours of a toolset.
 func (w way) isClosedWith(set toolset) bool { return slices.ContainsFunc(w.gates, set.sameHours) }
 
-// findOpen returns a tool that a role has through a toolset with hours, and the group through
-// which it has the tool at other hours or always; "" if there is none.
+// findOpen returns a tool that a role has through a toolset with hours. It also returns a
+// group through which the role has the tool at other hours or always; "" if there is none.
 func (m memberships) findOpen(set toolset, ways []way) (what string, group toolgroups.GroupID) {
 	for _, closed := range ways {
 		if !slices.ContainsFunc(closed.gates, func(t toolset) bool { return t.ID == set.ID }) {

@@ -76,9 +76,9 @@ func (f *fixture) store1(t *testing.T, kind, name, text string) {
 	}
 }
 
-// Whatever items are applied, replaced and deleted, and whatever files are loaded meanwhile, in any
-// order, the tools are those of a process that reads the final files and items at once. So are they
-// after a restart. A rejected change changes nothing.
+// Items are applied, replaced and deleted, and files are loaded meanwhile, in any order. The tools
+// are those of a process that reads the final files and items at once. So are they after a restart.
+// A rejected change changes nothing.
 func TestItem_OrderOfChangesDoesNotMatter(t *testing.T) {
 	itemFlags.CheckProperty(t, proptest.CaseSize{MaxChoices: 60, MinChoices: 10, ExactCases: short.Count(4, 0)}, func(c *proptest.Choices) error {
 		f := newFixture(t)

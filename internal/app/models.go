@@ -250,8 +250,9 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 "rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
 }
 
-// ListNotes returns notes for the operator. There is one for each active model without an API key,
-// source that this build cannot use, tool that is not offered, and unknown name in a rule of a role.
+// ListNotes returns notes for the operator. There is a note for each active model without an API
+// key, and for each source that this build cannot use. There is also a note for each tool that is
+// not offered, and for each unknown name in a rule of a role.
 func (a *App) ListNotes() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()

@@ -40,9 +40,10 @@ func approvalMetrics(t *testing.T) []string {
 	return names
 }
 
-// A served configuration tells its receiver about a call that waits and about what people decide,
-// also what happened while no process ran, or while a recorded configuration without receivers was
-// active. The metrics count it. Records and logs have neither the key nor the path of a chat.
+// A served configuration tells its receiver about a call that waits and about what people decide.
+// That includes what happened while no process ran, or while a recorded configuration without
+// receivers was active. The metrics count it. Records and logs have neither the key nor the path
+// of a chat.
 func TestNotifications_ServedConfiguration(t *testing.T) {
 	got := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -86,8 +86,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // A picture goes from an MCP server to the model of an agent, which has no tool to fetch
-// artifacts, and from the result of the task to an MCP client. A client that calls the tool of
-// the server itself gets the same picture.
+// artifacts. It also goes from the result of the task to an MCP client. A client that calls
+// the tool of the server itself gets the same picture.
 func TestPicture_FromServerToModelToClient(t *testing.T) {
 	art := newMCPFixture(t)
 	art.AddTool(&sdk.Tool{Name: "draw", Description: "draws", InputSchema: json.RawMessage(`{"type":"object"}`)},

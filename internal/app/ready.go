@@ -79,8 +79,8 @@ func (a *App) unreadyReasons() (list []wire.UnreadyReason) {
 	return list
 }
 
-// failedModules returns the names of the modules that cannot work now, sorted: those in service, and
-// those that could not be brought into service by the last change of the configuration.
+// failedModules returns the names of the modules that cannot work now, sorted. Some of them are in
+// service. The last change of the configuration could not bring the others into service.
 func (a *App) failedModules() []string {
 	names := a.loader.FailedModules()
 	if list := a.notStarted.Load(); list != nil {

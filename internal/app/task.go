@@ -19,8 +19,8 @@ import (
 
 // StartTask begins a task. If cfg is not nil, StartTask applies it first and records it with the
 // task, so that ResumeTask needs no files. It returns errcode.GroupNotFound if the task is
-// restricted to a group that is not registered then, and errcode.InvalidConfig if root has
-// no model then; cfg is not applied in these cases.
+// restricted to a group that is not registered then. It returns errcode.InvalidConfig if root
+// has no model then. In these cases cfg is not applied.
 func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if cfg != nil {
 		check := func(ch *configChange) error {

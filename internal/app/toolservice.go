@@ -110,8 +110,9 @@ func (a *App) newServiceModule(cfg *config.Config, m config.Module) (modules.Mod
 	return made, nil
 }
 
-// serviceStates returns the tool services whose state is known, and whether each one is there now:
-// those that announce themselves, and the declared ones of brokers in this process that have a port.
+// serviceStates returns the tool services whose state is known, and whether each one is there now.
+// These are the services that announce themselves, and declared services of brokers in this process
+// that have a port.
 func (a *App) serviceStates() map[string]bool {
 	states := map[string]bool{}
 	for _, service := range a.announcements.registry.Services() {

@@ -101,7 +101,8 @@ func relayField(to *[]string) func(yamldoc.Value) {
 }
 
 // checkEffect rejects the effect readOnly for all tools of a server that may add tools at any
-// time, whatever they do: a call of such a tool would be repeated, and run beside others.
+// time. A call of such a tool would be repeated, and would run beside others, whatever the
+// tool does.
 func (s *MCPServer) checkEffect(it item) {
 	at, ok := it.FindField("effect")
 	if ok && s.Labels.Effect == tool.ReadOnly.String() && !s.Pin && !s.Trusted {

@@ -13,10 +13,10 @@ import (
 type Key struct{ Owner, Member string }
 
 // Semaphore is a counting semaphore that is shared fairly among owners. An owner that holds
-// as many units as are free gets no further one: a single owner gets half of them, rounded
-// up, and the first request of another owner succeeds at once. Among waiting owners the one
-// with the fewest units is next, then the one whose last unit was acquired longest ago.
-// The members of one owner take turns by the same rule. It is safe for concurrent use.
+// as many units as are free gets no further one. So a single owner gets half of the units,
+// rounded up, and the first request of another owner succeeds at once. Among waiting owners
+// the one with the fewest units is next, then the one whose last unit was acquired longest
+// ago. The members of one owner take turns by the same rule. It is safe for concurrent use.
 type Semaphore struct {
 	mu           sync.Mutex         // guards what follows
 	free         int                // units

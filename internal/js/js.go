@@ -159,9 +159,9 @@ func (v *VM) limited(ctx context.Context, fn func() error) error {
 	return v.explain(err)
 }
 
-// addSource registers a source and returns it padded with empty lines, so that no other
-// source of the VM has lines of the same numbers: the engine calls every source <eval>, so
-// the line is all that identifies it.
+// addSource registers a source and returns it padded with empty lines. No other source of
+// the VM has lines of the same numbers. The engine calls every source <eval>, so only the
+// line identifies a source.
 func (v *VM) addSource(name, text string) string {
 	v.sources = append(v.sources, source{name, v.lines})
 	padded := strings.Repeat("\n", v.lines) + text

@@ -1,5 +1,5 @@
-// Package keystore keeps the secret keys of an organization in one file of its data directory:
-// those with which it signs calls of tool services, and whatever else signs or seals.
+// Package keystore keeps the secret keys of an organization in one file of its data directory.
+// With some of them it signs calls of tool services. Others sign or seal other things.
 //
 //	keys := keystore.Open(dataDir)
 //	key, err := keys.CreateKey(keystore.Service, "joke-service")
@@ -196,8 +196,8 @@ func (s *Store) ValidKeys(use Use, name string) ([]Key, error) {
 }
 
 // RecentSecrets returns the secrets of the keys that are valid now, the newest first. It reads the
-// file at most once a second, so each call of a tool may ask: a change by another process takes
-// effect within a second, and the first key at once.
+// file at most once a second, so each call of a tool may ask. A change by another process takes
+// effect within a second, and the first key takes effect at once.
 func (s *Store) RecentSecrets(use Use, name string) (secrets []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -137,9 +137,10 @@ func New(c Config) (*Service, error) {
 // Name returns the service's name.
 func (s *Service) Name() string { return s.config.Name }
 
-// Verify returns the claims of a valid token: signed by a key of the issuer, or
-// active by introspection; from this issuer, for one of the audiences, with all
-// scopes, not expired and valid already, with a tolerance of 30 seconds.
+// Verify returns the claims of a valid token. A key of the issuer has signed
+// the token, or introspection says that it is active. It is from this issuer,
+// for one of the audiences, and has all scopes. It is valid already and not
+// expired, with a tolerance of 30 seconds.
 //
 // Errors: Unauthenticated for any other token, ToolUnavailable when the issuer
 // could not be asked, and ctx's cause. No error contains a part of the token.

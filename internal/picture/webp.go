@@ -14,8 +14,8 @@ const (
 // errWebP is returned for a file without the size of a picture.
 var errWebP = errors.New("no size found")
 
-// webpSize returns the size of a WebP file: the largest one that any of its chunks names, since a
-// decoder may believe either the canvas or what is drawn on it.
+// webpSize returns the size of a WebP file. That is the largest size that any of its chunks
+// names: a decoder may use the size of the canvas or that of an image on it.
 func webpSize(data []byte) (width, height int, err error) {
 	for rest := data[min(webpHeader, len(data)):]; len(rest) >= chunkHeader; {
 		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))

@@ -2,8 +2,8 @@
 // formula, an SBOM, a provenance statement and SHA256SUMS. make release runs it. It builds
 // the commit that is checked out, in a clone of its own, and uploads and signs nothing.
 //
-// Two runs with one version of Go write the same bytes, wherever the repository is: paths
-// are trimmed, every time is that of the commit, and the sources are those of the commit.
+// Two runs with one version of Go write the same bytes, wherever the repository is. Paths
+// are trimmed, and every time is that of the commit. The sources are those of the commit.
 //
 //	go run -C internal/release .
 package main

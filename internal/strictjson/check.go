@@ -9,9 +9,9 @@
 //   - is nested at most MaxDepth levels and has at most MaxSize bytes
 //   - has only numbers within MaxNumber and MaxExponent
 //
-// A KeySet adds the property names of a schema, so that a key that differs from one of them
-// in case only is rejected; with FoldKeys, also from any other key. It may also have Rules for values, which Read calls in the same
-// pass.
+// A KeySet adds the property names of a schema. A key that differs from one of these names in case
+// only is rejected. With FoldKeys, a key that differs from any other key in case only is rejected
+// too. It may also have Rules for values, which Read calls in the same pass.
 //
 // The package decodes nothing and knows no schema language: package argschema builds KeySets
 // and implements Rules from JSON schemas.

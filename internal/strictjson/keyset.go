@@ -6,7 +6,7 @@ import (
 )
 
 // KeySet has the property names that are known at one place of a document, and the KeySets of
-// the values below. A key that differs from a known name in case only is rejected:
+// the values below. A key that differs from a known name in case only is rejected.
 // encoding/json would assign its value to the field of that name, while other readers would
 // not find it.
 //

@@ -41,8 +41,8 @@ func cutThinking(text string) (thinking, rest string, ok bool) {
 	return "", text, false
 }
 
-// cutUnopened cuts thinking whose beginning is missing off a text: its end stands alone at the
-// end of a line, and no other tag of its kind is in the text.
+// cutUnopened cuts thinking whose beginning is missing off a text. The end of such thinking
+// stands alone at the end of a line, and no other tag of its kind is in the text.
 func cutUnopened(text string) (thinking, answer string) {
 	for _, tag := range thinkingTags {
 		before, after, ok := strings.Cut(text, "</"+tag+">")

@@ -8,9 +8,9 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// The fields in which servers send the reasoning of a model and expect it back:
-// OpenRouter sends a list of details; DeepSeek, llama.cpp and older vLLM send text;
-// newer vLLM and Ollama send text in another field.
+// The fields in which servers send the reasoning of a model and expect it back.
+// OpenRouter sends a list of details. DeepSeek, llama.cpp and older vLLM send text.
+// Newer vLLM and Ollama send text in another field.
 const (
 	fieldDetails   = "reasoning_details"
 	fieldContent   = "reasoning_content"

@@ -114,9 +114,9 @@ func appendImage(b []byte, i model.Image) []byte {
 }
 
 // appendAssistant appends an Assistant turn. Its reasoning is sent back if a tool was
-// called between the User turn before it and its end, even if more User turns
-// follow: DeepSeek rejects the conversation otherwise, OpenRouter recommends it, and
-// other servers ignore it.
+// called between the User turn before it and its end, even if more User turns follow.
+// DeepSeek rejects the conversation otherwise. OpenRouter recommends it, and other
+// servers ignore it.
 func appendAssistant(b []byte, t *chat.Turn, called bool) []byte {
 	b = append(b, `{"role":"assistant","content":`...)
 	if t.Text == "" && len(t.Calls) > 0 {

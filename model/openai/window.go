@@ -22,10 +22,10 @@ const (
 	maxServerWindow = 100_000_000
 )
 
-// FindWindow returns the context window that the server of c reports for its model: in
-// its list of models, or, of Ollama, in /api/ps, which has the models in memory, or
-// /api/show. It returns the zero ServerWindow if the
-// server does not say it, as with c.APIVersion.
+// FindWindow returns the context window that the server of c reports for its model. It
+// looks in the list of models. Ollama reports it in /api/ps, which has the models in
+// memory, or in /api/show. It returns the zero ServerWindow if the server does not say
+// it, as with c.APIVersion.
 func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow) {
 	if c.APIVersion != "" {
 		return w

@@ -20,16 +20,16 @@
 // calls end.
 //
 // Ids (UUIDs) and times (RFC 3339) differ from run to run. A recording has placeholders
-// for them: ⟨id 1⟩ to ⟨id 3⟩ are the agent, its parent and its task, further ids are
+// for them. ⟨id 1⟩ to ⟨id 3⟩ are the agent, its parent and its task. Further ids are
 // numbered as they appear in the conversation, and times are ⟨time⟩. Ids that appear only
 // in the system prompt, the tools or the summary are ⟨id p1⟩ and so on. A played answer
 // has the ids of the current conversation. An id or a time that the model made up stays.
 //
 // # Lines
 //
-// The lines of a conversation form a chain: each has the items that are new since the
-// line that "after" names, and the system prompt, the opening and the tools if they changed. Its key
-// is a digest of the whole request. New rejects a line whose content does not match.
+// The lines of a conversation form a chain. Each line has the items that are new since the line
+// that "after" names. It also has the system prompt, the opening and the tools if they changed. Its
+// key is a digest of the whole request. New rejects a line whose content does not match.
 //
 // # Secrets
 //

@@ -16,11 +16,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// A server may ask a person during a call. The question is that of the tool that is called: package tool
-// bounds it, and says that the server asks. A server with a session sends a request, which does not
-// say for which call it is. It is relayed only while one call is in progress on the connection, and
-// only if no earlier call ended without an answer: the server may still work on that one. A server
-// without a session ends the call with its questions.
+// A server may ask a person during a call. The question is that of the tool that is called: package
+// tool bounds it, and says that the server asks. A server with a session sends a request, which
+// does not say for which call it is. The request is relayed only while one call is in progress on
+// the connection. No earlier call may have ended without an answer: the server may still work on
+// that one. A server without a session ends the call with its questions.
 
 // openCall is a call in progress on a connection. Its server may ask one thing at a time.
 type openCall struct {

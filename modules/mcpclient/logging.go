@@ -16,7 +16,7 @@ import (
 
 // The log messages of a server do not say for which call they are, and may come after its answer.
 // They are relayed to the only call in progress, and only on a connection that has served one
-// owner alone: then a late message is about an earlier call of the same owner.
+// owner alone. Then a late message is about an earlier call of the same owner.
 
 // relayedLevel is the level from which on a server is asked for log messages.
 const relayedLevel sdk.LoggingLevel = "info"

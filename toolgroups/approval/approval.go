@@ -8,10 +8,10 @@
 //		From:  approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}},
 //	}
 //
-// With Unless a rule leaves out calls whose arguments are within bounds ([Rules.ForArguments]).
-// A call that several rules select waits until all of them are satisfied. The package decides
-// about arguments and votes alone: package toolgroups finds the rules of a call, package gate lets it wait,
-// and package runtime stores approvals and checks the identity of approvers.
+// With Unless a rule leaves out calls whose arguments are within bounds ([Rules.ForArguments]). A
+// call that several rules select waits until all of them are satisfied. The package decides about
+// arguments and votes alone. Package toolgroups finds the rules of a call, and package gate lets
+// the call wait. Package runtime stores approvals and checks the identity of approvers.
 package approval
 
 import (

@@ -22,8 +22,8 @@ type Check struct {
 }
 
 // ForSchema returns the check of r for a tool with this input schema. Arguments that a call
-// leaves out have the defaults of the schema: those of properties and items, through
-// references within the schema, but not those in allOf, anyOf, oneOf and if.
+// leaves out have the defaults of the schema. These are the defaults of properties and
+// items, through references within the schema, but not those in allOf, anyOf, oneOf and if.
 func (r Rule) ForSchema(schema json.RawMessage) *Check {
 	c, root := &Check{Rule: r}, gjson.ParseBytes(schema)
 	for i, p := range r.paths {

@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// NarrowSchema returns the schema of a tool as a model reads it that may call the tool within
-// checks: bounds with fixed values stand in it as const, enum, maximum and minimum. It changes
+// NarrowSchema returns the schema of a tool for a model that may call the tool within checks.
+// Bounds with fixed values stand in it as const, enum, maximum and minimum. It changes
 // properties and items that the schema has, and only where they have no such keyword yet. It
 // serves the model alone: the checks decide. Other rules leave the schema as it is.
 func NarrowSchema(schema json.RawMessage, checks []*Check) json.RawMessage {

@@ -10,9 +10,9 @@ import (
 	"github.com/rolecall/rolecall/internal/js"
 )
 
-// ErrLost is returned for a virtual machine that is gone through no fault of its own: its worker
-// ended in a step of another one or for lack of memory, or was not used for a minute. The script
-// can be started again.
+// ErrLost is returned for a virtual machine that is gone through no fault of its own. Its worker
+// ended in a step of another machine or for lack of memory, or the machine was not used for a
+// minute. The script can be started again.
 var ErrLost = errors.New("the virtual machine of the script is gone")
 
 // errClosed is returned after Close.

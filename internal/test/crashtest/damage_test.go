@@ -31,10 +31,10 @@ var flipsFlag = flag.Int("flips", 0, "number of bits of the data file that are f
 // inspectTimeout is when an inspection of a damaged file counts as hanging.
 const inspectTimeout = 20 * time.Second
 
-// Whatever bit of the data file is flipped, and wherever the file is truncated, one of
-// three things happens: opening refuses the file, reading reports the damaged parts,
-// or the damage has no visible effect. Nothing is lost or changed silently, and no
-// agent or role gains a permission. A long run:
+// Any bit of the data file may be flipped, and the file may be truncated anywhere.
+// Then one of three things happens: opening refuses the file, reading reports the
+// damaged parts, or the damage has no visible effect. Nothing is lost or changed
+// silently, and no agent or role gains a permission. A long run:
 //
 //	go test -C internal/test/crashtest -run DamagedFile -flips 2000 -timeout 60m -v
 func TestDamagedFile_IsDetectedAndAddsNoPermission(t *testing.T) {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package crashtest checks that the program survives crashes: it kills the program
-// with SIGKILL while an organization works, resumes it, and compares what the program
+// Package crashtest checks that the program survives crashes. It kills the program with
+// SIGKILL while an organization works, and resumes it. It compares what the program
 // printed (observed) with what the data file contains (stored). It contains only tests.
 //
 // A cycle is one killed process. The kill point is random but tied to an observed

@@ -73,8 +73,9 @@ func sendForm(t *testing.T, address string, form url.Values, token string, to an
 	return answer
 }
 
-// getToken gets a token of a client for an endpoint of MCP as its clients do: the answer without
-// a token names the metadata, these the issuer, and its discovery document where tokens are.
+// getToken gets a token of a client for an endpoint of MCP as its clients do. The answer without
+// a token names the metadata. The metadata name the issuer, and the discovery document of the
+// issuer says where tokens are.
 func getToken(t *testing.T, endpoint, client string) string {
 	t.Helper()
 	challenge := sendForm(t, endpoint, url.Values{}, "", nil).Header.Get("WWW-Authenticate")

@@ -1,7 +1,8 @@
-// Package e2e_test runs the real binary against real programs: a mock server that
-// speaks the providers' protocols; the reference servers, the conformance suite, the
-// inspector and the TypeScript SDK of the Model Context Protocol; the client of MCP
-// Toolbox; and, with the tag llm, a small real model.
+// Package e2e_test runs the real binary against real programs. A mock server speaks
+// the providers' protocols. The reference servers, the conformance suite, the
+// inspector and the TypeScript SDK of the Model Context Protocol take part, and so
+// does the client of MCP Toolbox. With the tag llm, a small real model takes part
+// too.
 //
 // make deps installs these programs. Without them the tests fail.
 package e2e_test

@@ -1,7 +1,7 @@
-// Package gatewaytest provides what the tests of the packages in gateway share: a
-// runtime with a gateway (Fixture), ways to serve it and to send requests, models that
-// play fixed agents, tools with declared parameters, and a fake of the auth services
-// that verify tokens.
+// Package gatewaytest provides what the tests of the packages in gateway share. It has
+// a runtime with a gateway (Fixture), and ways to serve it and to send requests. It
+// has models that play fixed agents, tools with declared parameters, and a fake of the
+// auth services that verify tokens.
 package gatewaytest
 
 import (

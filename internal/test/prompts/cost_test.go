@@ -24,9 +24,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A task like that of rolecall demo, with a language model: root creates three roles, hires
-// an analyst and a clerk at once, waits for both, then hires a writer, and answers. The log
-// ends with the table of docs/models.md.
+// A task like that of rolecall demo, with a language model. Root creates three roles, hires
+// an analyst and a clerk at once and waits for both. Then it hires a writer, and answers.
+// The log ends with the table of docs/models.md.
 func TestCost_OfDemo(t *testing.T) {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {

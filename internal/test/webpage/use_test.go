@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A user needs no mouse: signs in, reads the keys, starts a task, follows it to its result, finds
-// a denied call and the rule, and adds a group to a role.
+// A user needs no mouse. The user signs in, reads the keys, starts a task and follows it to its
+// result. Then the user finds a denied call and the rule, and adds a group to a role.
 func TestPage_KeyboardAlone(t *testing.T) {
 	s := startServer(t)
 	p := openTab(t, newBrowser(t), s)

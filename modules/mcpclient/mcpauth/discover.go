@@ -87,7 +87,8 @@ func (s *Server) findResource(ctx context.Context, client *http.Client, challeng
 type metadataURL struct{ document, resource string }
 
 // metadataURLs returns where the metadata of a server may be, in the order that the protocol
-// defines: where the challenge says, at the path of the server, and at the root.
+// defines. That is where the challenge says, then at the path of the server, then at the
+// root.
 func metadataURLs(challenge []oauthex.Challenge, server string) (list []metadataURL) {
 	for _, c := range challenge {
 		if u := c.Params["resource_metadata"]; u != "" {

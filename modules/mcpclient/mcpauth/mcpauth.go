@@ -8,10 +8,10 @@
 //	login, err := server.FinishLogin(ctx, mcpauth.Operator, offer.ID, answer)
 //	transport.OAuthHandler = server.Authorizer(mcpauth.Operator)
 //
-// Tokens of logins are stored sealed, and refreshed when they expire. A token belongs to one server, one
-// subject, one issuer and one address; nothing else can use it. Servers and issuers are untrusted:
-// redirects are errors, addresses that are not public are refused, and the issuer of a server is
-// the one that the operator configured or logged in with first.
+// Tokens of logins are stored sealed, and refreshed when they expire. A token belongs to one
+// server, one subject, one issuer and one address; nothing else can use it. Servers and issuers are
+// untrusted. Redirects are errors, and addresses that are not public are refused. The issuer of a
+// server is the one that the operator configured or logged in with first.
 package mcpauth
 
 import (

@@ -88,8 +88,8 @@ func (e *expression) pattern() string {
 }
 
 // isPortable reports whether an expression means the same to the validators of
-// clients, which mostly use ECMAScript's dialect: it has no flags, no named classes,
-// and only escapes that all dialects share.
+// clients, which mostly use ECMAScript's dialect. Such an expression has no flags
+// and no named classes. It has only escapes that all dialects share.
 func isPortable(source string) bool {
 	const escapes = `dDwWsSbBtnrfv/-.` + special
 	for i := 0; i < len(source); i++ {

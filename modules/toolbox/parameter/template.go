@@ -111,8 +111,8 @@ func (t *Template) rewrite() error {
 }
 
 // RenderText returns the text for the values of a call, which must be of the same Set.
-// The error has the code invalid_arguments: a missing value is printed, a value
-// cannot stand in its place, the text or the run exceeds its limit, or a function
+// The error has the code invalid_arguments. A missing value is printed, or a value
+// cannot stand in its place. Or the text or the run exceeds its limit, or a function
 // does not accept its argument.
 func (t *Template) RenderText(v Values) (text string, err error) {
 	if v.set != t.set && t.parsed != nil {

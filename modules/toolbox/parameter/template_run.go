@@ -257,8 +257,8 @@ func (r *templateRun) original(value any) any {
 	return value
 }
 
-// value returns a parameter's value as templates see it: an object as a map, a
-// number as int64 or float64, and a string as text if it has to be escaped.
+// value returns a parameter's value as templates see it. An object is a map,
+// and a number is int64 or float64. A string is text if it has to be escaped.
 func (r *templateRun) value(value any) any {
 	switch value := value.(type) {
 	case string:

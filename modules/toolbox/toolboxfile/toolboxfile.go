@@ -7,10 +7,11 @@
 //	set.CheckReferences()
 //	reader.CheckTools()
 //
-// The three spellings of Toolbox may be mixed in one file: documents with kind, name
-// and type, its older v2 form with plural kinds, and its v1 form with nested maps.
-// [MigrateFile] rewrites the two older ones in the current one. [Reader.ReuseTool] takes
-// tools from an earlier reading, so that a change of one tool in thousands is fast.
+// The three spellings of Toolbox may be mixed in one file. The current one has documents
+// with kind, name and type. The older v2 form has plural kinds, and the v1 form has
+// nested maps. [MigrateFile] rewrites the two older ones in the current one.
+// [Reader.ReuseTool] takes tools from an earlier reading, so that a change of one tool
+// in thousands is fast.
 //
 // The package returns declarations only: package toolbox runs the tools. It opens no
 // database and verifies no token.

@@ -17,9 +17,10 @@ type StateLabels struct {
 	Pos    yamldoc.Pos
 }
 
-// ListWarnings returns warnings, sorted: about states that tools need and no tool leads to,
-// states that a tool leads to and no tool can be called in, and prompts and resources that no
-// group lists. servers are the labels of the tools of servers and modules.
+// ListWarnings returns warnings, sorted. Some are about states that tools need and no tool
+// leads to. Others are about states that a tool leads to and in which no tool can be
+// called. The rest are about prompts and resources that no group lists. servers are the
+// labels of the tools of servers and modules.
 func (d *Declarations) ListWarnings(servers ...StateLabels) (list []string) {
 	list = append(d.unlistedPrompts(), d.unlistedResources()...)
 	for _, t := range d.Tools {

@@ -347,9 +347,9 @@ func TestReceive_Drops(t *testing.T) {
 	})
 }
 
-// Property: whatever processes announce, repeat and end, in any order, a tool can be called if and
-// only if the operator has accepted exactly the definition that the service offers, and the lease
-// of a process lasts.
+// Property: processes announce, repeat and end in any order. A tool can be called if and only if
+// the operator has accepted exactly the definition that the service offers, and the lease of a
+// process lasts.
 func TestRegistry_AgreesWithModel(t *testing.T) {
 	type process struct {
 		started, said, ends time.Time

@@ -5,9 +5,9 @@
 // tg.response.NAME, which a link reads from the end that the topic has when the link opens. All
 // callers of a service see all its responses there; package toolservice drops those of others.
 //
-// Kafka keeps requests, for five minutes unless the operator sets another time, and does not report
-// that no service receives them: a service that starts within that time may receive a request
-// whose caller has given up. It also keeps responses, so a lost connection loses none.
+// Kafka keeps requests, for five minutes unless the operator sets another time. It does not report
+// that no service receives them. A service that starts within that time may receive a request whose
+// caller has given up. It also keeps responses, so a lost connection loses none.
 package kafka
 
 import (

@@ -1,8 +1,8 @@
 // Package natsbroker reaches tool services through NATS: an external server or cluster, or one
 // that runs in this process.
 //
-// A request goes to the subject of its queue, and each response to an inbox that only the
-// caller subscribes to, so the response queue of a service is not used. No message is stored.
+// A request goes to the subject of its queue. Each response goes to an inbox that only the
+// caller subscribes to. So the response queue of a service is not used. No message is stored.
 package natsbroker
 
 import (

@@ -207,8 +207,8 @@ func TestImage_HardLinkSharesContent(t *testing.T) {
 const mapEnv = "FAULTFS_MAP"
 
 // Another process maps the pages. A process that waits for a page of a disk it serves
-// itself cannot be stopped for a garbage collection; the collection stops the
-// goroutine that would deliver the page, and the kernel does not let such a process be
+// itself cannot be stopped for a garbage collection. The collection stops the
+// goroutine that would deliver the page. The kernel does not let such a process be
 // killed.
 func TestFS_MappedPagesSeeWrites(t *testing.T) {
 	if dir := os.Getenv(mapEnv); dir != "" {
