@@ -394,7 +394,7 @@ type TaskRetried struct {
 // BudgetWarning records that a large part of a budget is used, after the answer of an agent.
 type BudgetWarning struct {
 	Owner    identity.AgentID `json:"owner,omitempty"` // the agent whose budget it is; "" for the task
-	Quantity string           `json:"quantity"`        // requests, tokens or cost
+	Quantity string           `json:"quantity"`        // requests, tokens, cost, calls or seconds (of the task)
 	Used     int64            `json:"used"`            // a cost is in billionths of the currency of the prices
 	Limit    int64            `json:"limit"`
 }

@@ -60,6 +60,8 @@ func addSaturated(a, b int64) int64 {
 type budgetTree struct {
 	task   budgetNode
 	agents map[identity.AgentID]*budgetNode // with a budget, without those that have ended
+
+	warnedTime int64 // the limit of the task's time, in seconds, of which a warning was recorded
 }
 
 // budgetNode is one budget of a budgetTree.

@@ -25,7 +25,11 @@ func (a *actor) noteBudgets(b *journal.Batch) {
 	if started == 0 && !slices.ContainsFunc(b.Events, func(e journal.Event) bool { return countsRequests(e.Body) }) {
 		return
 	}
-	for _, w := range a.rt.tracker.newWarnings(a, a.rt.LimitsOf(a.task)) {
+	most := a.rt.LimitsOf(a.task)
+	for _, w := range a.rt.tracker.newWarnings(a, most) {
+		b.Events = append(b.Events, a.event(w))
+	}
+	if w, ok := a.rt.tracker.newTimeWarning(a.task, a.rt.timeOf(a.task), most.Budget.WarnAt); ok {
 		b.Events = append(b.Events, a.event(w))
 	}
 }
@@ -73,18 +77,23 @@ func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 // maxBudgetLines limits the budgets that a note to a model names.
 const maxBudgetLines = 4
 
-// budgetNote returns what a model reads about the budgets that are nearly spent, "" if there are
-// none. It loads the usage of a task that was resumed.
+// budgetNote returns what a model reads about the budgets and the time that are nearly spent, "" if
+// there are none. It loads the usage of a task that was resumed.
 func (a *actor) budgetNote(ctx context.Context) (string, error) {
 	if _, err := a.rt.taskSpending(ctx, a.task); err != nil {
 		return "", err
 	}
-	lines := a.rt.tracker.budgetLines(a, a.rt.LimitsOf(a.task))
+	most := a.rt.LimitsOf(a.task)
+	lines := a.rt.tracker.budgetLines(a, most)
+	lines = lines[:min(len(lines), maxBudgetLines)]
+	if line := a.rt.timeOf(a.task).timeLine(most.Budget.WarnAt); line != "" {
+		lines = append(lines, line)
+	}
 	if len(lines) == 0 {
 		return "", nil
 	}
 	var p strings.Builder
-	writeSection(&p, "Your budget", strings.Join(lines[:min(len(lines), maxBudgetLines)], "\n")+"\nFinish with what you have.")
+	writeSection(&p, "Your budget", strings.Join(lines, "\n")+"\nFinish with what you have.")
 	return p.String(), nil
 }
 
@@ -112,6 +121,10 @@ func (n *budgetNode) ownerFor(reader identity.AgentID) string {
 
 // noteWarning remembers a recorded warning.
 func (t *budgetTree) noteWarning(w journal.BudgetWarning) {
+	if w.Quantity == timeQuantity {
+		t.warnedTime = w.Limit
+		return
+	}
 	n := &t.task
 	if w.Owner != "" {
 		n = t.agents[w.Owner]

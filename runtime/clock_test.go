@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 )
@@ -87,6 +90,53 @@ func TestSend_DelayAfterRestartIsBounded(t *testing.T) {
 		fx.wantResult(t, task, `"late"`, "")
 		if took := time.Since(begin); took > time.Hour {
 			t.Errorf("the message came after %v, want at most the hour of its delay", took)
+		}
+		fx.shutdown(t)
+	})
+}
+
+// After four fifths of the time of a task a warning is recorded once, also after a restart, and the
+// models read a note. The time of a pause does not count.
+func TestTimeWarning_IsRecordedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes []string // of the requests, one after another
+		m := withWindow(1_000_000, answerFunc(func(r model.Request) model.Answer {
+			notes = append(notes, r.Note)
+			return waitForMessage()
+		}))
+		config := fixtureConfig{dir: fastTempDir(t), model: m}
+		fx := config.open(t)
+		id := fx.start(t, org.TaskSpec{Text: "go", Open: true, Timeout: 10 * time.Minute})
+		root := fx.topAgent(t, id)
+		ask := func(after time.Duration) {
+			time.Sleep(after)
+			fx.send(t, root, `"more"`)
+			synctest.Wait()
+		}
+		synctest.Wait()
+		ask(7 * time.Minute)
+		if err := fx.PauseOrg(operator, "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if err := fx.ResumeOrg(operator, "back"); err != nil {
+			t.Fatal(err)
+		}
+		ask(time.Second)
+		if list := bodiesOf[journal.BudgetWarning](t, fx); len(list) != 0 {
+			t.Errorf("warnings after 7 of 10 minutes: %+v", list)
+		}
+		ask(time.Minute)
+		fx.shutdown(t)
+		fx = config.open(t)
+		fx.resume(t, id)
+		ask(time.Minute)
+		want := []journal.BudgetWarning{{Quantity: "seconds", Used: 481, Limit: 600}}
+		if list := bodiesOf[journal.BudgetWarning](t, fx); !cmp.Equal(list, want) {
+			t.Errorf("warnings %+v, want %+v", list, want)
+		}
+		if last := notes[len(notes)-1]; !strings.Contains(last, "The task: 541 of 600 seconds are used.") || strings.Contains(notes[0], "seconds") {
+			t.Errorf("notes %q", notes)
 		}
 		fx.shutdown(t)
 	})

@@ -1517,6 +1517,16 @@ var mutations = []mutation{
 		"./runtime TestApproval_OwnTask",
 	},
 	{
+		"the time of a task is warned of at each answer", "runtime/time_warning.go",
+		` || run.spent.budgets.warnedTime == used.seconds()`, ``,
+		"./runtime TestTimeWarning_IsRecordedOnce",
+	},
+	{
+		"a warning about time is forgotten in a restart", "runtime/budget_warning.go",
+		`t.warnedTime = w.Limit`, `t.warnedTime = 0`,
+		"./runtime TestTimeWarning_IsRecordedOnce",
+	},
+	{
 		"people who edit arguments are asked for an approval", "gate/approve.go",
 		`Edited: id}, checks)`, `Edited: id}, steps)`,
 		"./runtime TestApproval_EditedForCaller",
