@@ -106,8 +106,9 @@ type Access struct {
 	Reason  string
 }
 
-// Tools lists the names of the tools that an agent may call now, or that agents of a role
-// may call if nothing else limits them. Errors: RoleNotFound, AgentNotFound, InvalidArguments.
+// Tools lists the names of the tools that an agent may call now. For a role it lists what
+// agents of the role may call if nothing else limits them. Errors: RoleNotFound,
+// AgentNotFound, InvalidArguments.
 func (o *Organization) Tools(s Subject) ([]string, error) {
 	subject, err := o.subject(s)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestChat_DrawsLive(t *testing.T) {
 	read, write := io.Pipe()
 	c := &common{launcher: launcher, data: filepath.Join(t.TempDir(), "data"), files: []string{file}, in: read, out: f, err: f, env: func(string) (string, bool) { return "", false }}
 	ended := make(chan error, 1)
-	go func() { ended <- chatFunc(t.Context(), c, "reader", make(chan os.Signal)) }()
+	go func() { ended <- runChat(t.Context(), c, "reader", make(chan os.Signal)) }()
 	say := func(line string) {
 		fmt.Fprintln(write, line)
 	}

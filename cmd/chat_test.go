@@ -67,7 +67,7 @@ func startChat(t *testing.T, file, data, role string) *chatting {
 	if file != "" {
 		ch.files = []string{file}
 	}
-	go func() { ch.ended <- chatFunc(t.Context(), ch.common, role, ch.signals) }()
+	go func() { ch.ended <- runChat(t.Context(), ch.common, role, ch.signals) }()
 	return ch
 }
 

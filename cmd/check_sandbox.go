@@ -21,8 +21,8 @@ var sandboxTools = []string{"run_command", "run_javascript"}
 // layerIdentity is the user of programs. It depends on the data directory.
 const layerIdentity = "an unprivileged user"
 
-// checkSandboxFunc prints how programs are isolated on this system.
-func checkSandboxFunc(ctx context.Context, c *common) error {
+// runCheckSandbox prints how programs are isolated on this system.
+func runCheckSandbox(ctx context.Context, c *common) error {
 	isolation, err := c.launcher.ProbeIsolation(ctx)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func newAgentListCommand(c *common) *cobra.Command {
 		Example: "  rolecall agent list --status calling\n  rolecall agent list --task last --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return agentListFunc(ctx, c.out, api, o, c.json)
+			return runAgentList(ctx, c.out, api, o, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`, or of the last one")
@@ -54,7 +54,7 @@ func newAgentListCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
+func runAgentList(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
 	task, err := filterTask(ctx, api, o.task)
 	if err != nil {
 		return err
@@ -72,12 +72,12 @@ func newAgentShowCommand(c *common) *cobra.Command {
 		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4 --json",
 		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return agentShowFunc(ctx, c.out, api, args[0], c.json)
+			return runAgentShow(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+func runAgentShow(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
 	ref, err := resolveAgent(ctx, api, ref)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ the list of agents, each with its parent.`,
 			if err != nil {
 				return err
 			}
-			return agentTreeFunc(c, tasks)
+			return runAgentTree(c, tasks)
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`, or of the last one")
@@ -130,7 +130,7 @@ func treeTasks(ctx context.Context, c *common, api *client.Client, id string, li
 	return func(yield func(client.Task, error) bool) { yield(task, nil) }, nil
 }
 
-func agentTreeFunc(c *common, tasks iter.Seq2[client.Task, error]) error {
+func runAgentTree(c *common, tasks iter.Seq2[client.Task, error]) error {
 	var b strings.Builder
 	items := []client.Agent{}
 	for t, err := range tasks {
@@ -195,12 +195,12 @@ next message. Aborting the turn of a task's root agent fails the task.`,
 		Example: "  rolecall agent abort analyst",
 		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
-			return agentAbortFunc(ctx, c.out, api, args[0], c.json)
+			return runAgentAbort(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func agentAbortFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+func runAgentAbort(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
 	ref, err := resolveAgent(ctx, api, ref)
 	if err != nil {
 		return err
@@ -227,14 +227,14 @@ artifacts and files are kept. The root agent of a task ends only with its task: 
 		Example: `  rolecall agent terminate analyst --reason "it loops"`,
 		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
-			return agentTerminateFunc(ctx, c.out, api, args[0], reason, c.json)
+			return runAgentTerminate(ctx, c.out, api, args[0], reason, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason (recorded)")
 	return cmd
 }
 
-func agentTerminateFunc(ctx context.Context, out io.Writer, api *client.Client, ref, reason string, asJSON bool) error {
+func runAgentTerminate(ctx context.Context, out io.Writer, api *client.Client, ref, reason string, asJSON bool) error {
 	ref, err := resolveAgent(ctx, api, ref)
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ sent as {"text": TEXT}; --payload sends any JSON instead.`,
 				return err
 			}
 			return withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
-				return agentSendFunc(ctx, c.out, api, args[0], q, c.json)
+				return runAgentSend(ctx, c.out, api, args[0], q, c.json)
 			})(cmd, args)
 		},
 	}
@@ -301,7 +301,7 @@ func (o *sendOptions) request(args []string) (client.MessageRequest, error) {
 	return q, nil
 }
 
-func agentSendFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, q client.MessageRequest, asJSON bool) error {
+func runAgentSend(ctx context.Context, out io.Writer, api *client.Client, ref string, q client.MessageRequest, asJSON bool) error {
 	ref, err := resolveAgent(ctx, api, ref)
 	if err != nil {
 		return err

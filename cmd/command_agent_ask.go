@@ -24,7 +24,7 @@ state is on record for it.`,
 			if isNone(o.groups) {
 				o.groups = []string{}
 			}
-			return runFunc(cmd.Context(), c, o)
+			return runGivenTask(cmd.Context(), c, o)
 		},
 	}
 	flags := cmd.Flags()

@@ -23,14 +23,14 @@ them entirely. With --json, print the events of the conversation, not cut.`,
 		Example: "  rolecall agent transcript analyst\n  rolecall agent transcript 5c8c53b4 --full",
 		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return agentTranscriptFunc(ctx, c, api, args[0], full)
+			return runAgentTranscript(ctx, c, api, args[0], full)
 		}),
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "do not cut long texts")
 	return cmd
 }
 
-func agentTranscriptFunc(ctx context.Context, c *common, api *client.Client, ref string, full bool) error {
+func runAgentTranscript(ctx context.Context, c *common, api *client.Client, ref string, full bool) error {
 	ref, err := resolveAgent(ctx, api, ref)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ items and what became of them.`,
 			if err != nil {
 				return err
 			}
-			return done(applyFunc(cmd.Context(), c, api, config.Item{Kind: kind, Name: name, Text: text}, remove))
+			return done(runApply(cmd.Context(), c, api, config.Item{Kind: kind, Name: name, Text: text}, remove))
 		},
 	}
 	cmd.Flags().BoolVar(&remove, "delete", false, "delete the item")
@@ -83,7 +83,7 @@ func readItemText(in io.Reader) (string, error) {
 	return string(data), nil
 }
 
-func applyFunc(ctx context.Context, c *common, api *client.Client, i config.Item, remove bool) error {
+func runApply(ctx context.Context, c *common, api *client.Client, i config.Item, remove bool) error {
 	change, verb := func() (client.ConfigItem, error) { return api.ApplyConfigItem(ctx, i.Kind, i.Name, i.Text) }, "applied"
 	if remove {
 		change, verb = func() (client.ConfigItem, error) { return api.DeleteConfigItem(ctx, i.Kind, i.Name) }, "deleted"

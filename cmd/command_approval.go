@@ -44,7 +44,7 @@ restarts, the command connects again.`,
 			if watch && !api.IsLocal() {
 				return watchApprovals(ctx, c, api)
 			}
-			if err := approvalListFunc(ctx, c, api); err != nil || !watch {
+			if err := runApprovalList(ctx, c, api); err != nil || !watch {
 				return err
 			}
 			return fmt.Errorf("--watch has nothing to wait for: no process serves %s; start \"rolecall serve\"", c.data)
@@ -54,7 +54,7 @@ restarts, the command connects again.`,
 	return cmd
 }
 
-func approvalListFunc(ctx context.Context, c *common, api *client.Client) error {
+func runApprovalList(ctx context.Context, c *common, api *client.Client) error {
 	return printList(c.out, c.json, api.ListApprovals(ctx), approvalHead, approvalRow)
 }
 
@@ -126,7 +126,7 @@ approvers that the rules need must approve the same pattern, else only this call
 			if d.Pattern, err = further.pattern(); err != nil {
 				return err
 			}
-			return approvalDecideFunc(ctx, c, api, ids, d)
+			return runApprovalDecide(ctx, c, api, ids, d)
 		}),
 	}
 	further.add(cmd)
@@ -146,7 +146,7 @@ func newApprovalDenyCommand(c *common) *cobra.Command {
 		Example: `  rolecall approval deny 01a2227d-68c1-7b4f-9de0-9397cdc7eb31 --reason "the invoice is a copy"`,
 		Args:    approvalIDArgs,
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, ids []string) error {
-			return approvalDecideFunc(ctx, c, api, ids, d)
+			return runApprovalDecide(ctx, c, api, ids, d)
 		}),
 	}
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why; the agent reads it")
@@ -161,9 +161,9 @@ func approvalIDArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// approvalDecideFunc makes the same decision about each of the calls, in one request, and prints the
+// runApprovalDecide makes the same decision about each of the calls, in one request, and prints the
 // outcomes. It returns the error of the first decision that was rejected; the others count.
-func approvalDecideFunc(ctx context.Context, c *common, api *client.Client, ids []string, d client.ApprovalDecision) error {
+func runApprovalDecide(ctx context.Context, c *common, api *client.Client, ids []string, d client.ApprovalDecision) error {
 	var list client.ApprovalDecisions
 	for _, id := range ids {
 		list.Decisions = append(list.Decisions, client.NamedDecision{ID: id, ApprovalDecision: d})

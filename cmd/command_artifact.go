@@ -34,14 +34,14 @@ func newArtifactListCommand(c *common) *cobra.Command {
 		Example: "  rolecall artifact list\n  rolecall artifact list --task last --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return artifactListFunc(ctx, c.out, api, task, c.json)
+			return runArtifactList(ctx, c.out, api, task, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&task, "task", "", "only artifacts of the task with this `id`, or of the last one")
 	return cmd
 }
 
-func artifactListFunc(ctx context.Context, out io.Writer, api *client.Client, task string, asJSON bool) error {
+func runArtifactList(ctx context.Context, out io.Writer, api *client.Client, task string, asJSON bool) error {
 	id, err := filterTask(ctx, api, task)
 	if err != nil {
 		return err
@@ -63,12 +63,12 @@ blob are those of the JSON in which the content is stored.`,
 		Example: "  rolecall artifact show 5c8c53b4",
 		Args:    exactArgs(1, "one artifact id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return artifactShowFunc(ctx, c.out, api, args[0], c.json)
+			return runArtifactShow(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+func runArtifactShow(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
 	a, err := findArtifact(ctx, api, ref)
 	if err != nil {
 		return err
@@ -99,14 +99,14 @@ data file keeps its size; the space is reused.`,
 		Example: "  rolecall artifact gc --dry-run\n  rolecall artifact gc",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, _ []string) error {
-			return artifactGCFunc(ctx, c.out, api, dryRun, c.json)
+			return runArtifactGC(ctx, c.out, api, dryRun, c.json)
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be removed")
 	return cmd
 }
 
-func artifactGCFunc(ctx context.Context, out io.Writer, api *client.Client, dryRun, asJSON bool) error {
+func runArtifactGC(ctx context.Context, out io.Writer, api *client.Client, dryRun, asJSON bool) error {
 	removed, err := api.CollectGarbage(ctx, dryRun)
 	if err != nil {
 		return err

@@ -52,9 +52,9 @@ missing, and print the names of the files.`,
 			}
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 				if o.all {
-					return artifactGetAllFunc(ctx, c.out, api, o)
+					return runArtifactGetAll(ctx, c.out, api, o)
 				}
-				return artifactGetFunc(ctx, c.out, api, args[0], o)
+				return runArtifactGet(ctx, c.out, api, args[0], o)
 			})(cmd, args)
 		},
 	}
@@ -78,7 +78,7 @@ func (o *artifactGetOptions) check(asJSON bool) error {
 	return nil
 }
 
-func artifactGetFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, o *artifactGetOptions) error {
+func runArtifactGet(ctx context.Context, out io.Writer, api *client.Client, ref string, o *artifactGetOptions) error {
 	a, err := findArtifact(ctx, api, ref)
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func forTerminal(content []byte) ([]byte, error) {
 	return []byte(textutil.SanitizeLines(strings.TrimSuffix(string(content), "\n")) + "\n"), nil
 }
 
-// artifactGetAllFunc writes all artifacts of a task, oldest first.
-func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
+// runArtifactGetAll writes all artifacts of a task, oldest first.
+func runArtifactGetAll(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
 	task, err := filterTask(ctx, api, o.task)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ folders of workspaces and recordings, which any other tool can copy.
   rolecall backup --force /var/backups/rolecall.backup`,
 		Args: exactArgs(1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return backupFunc(cmd.Context(), c, args[0], force)
+			return runBackup(cmd.Context(), c, args[0], force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
@@ -50,7 +50,7 @@ type backupOutput struct {
 	Seq   uint64 `json:"seq"` // of the last event in it
 }
 
-func backupFunc(ctx context.Context, c *common, path string, force bool) error {
+func runBackup(ctx context.Context, c *common, path string, force bool) error {
 	if err := c.rejectFiles("backup"); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func newCanCommand(c *common) *cobra.Command {
 				return err
 			}
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-				return askFunc(ctx, c, api, q)
+				return runAsk(ctx, c, api, q)
 			})(cmd, args)
 		},
 	}
@@ -99,10 +99,10 @@ func (o *canOptions) bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
 }
 
-// askFunc answers a question in the form that it asks for.
-func askFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+// runAsk answers a question in the form that it asks for.
+func runAsk(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	if q.Who != "" {
-		return whoFunc(ctx, c, api, q)
+		return printWho(ctx, c, api, q)
 	}
 	q, err := resolveSubject(ctx, api, q)
 	if err == nil && q.Agent != "" {
@@ -112,11 +112,11 @@ func askFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 	case err != nil:
 		return err
 	case q.Diff != nil:
-		return canDiffFunc(ctx, c, api, q)
+		return printCanDiff(ctx, c, api, q)
 	case q.Tool == "":
-		return canTableFunc(ctx, c, api, q)
+		return printCanTable(ctx, c, api, q)
 	}
-	return canFunc(ctx, c, api, q)
+	return runCan(ctx, c, api, q)
 }
 
 // canArgs requires one tool name or, without --who, none. It explains how to name the role.
@@ -199,8 +199,8 @@ func subjectError(q client.Question, err error) error {
 	return err
 }
 
-// canTableFunc lists all tools with the decision and the rule for each.
-func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+// printCanTable lists all tools with the decision and the rule for each.
+func printCanTable(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	list, err := api.CheckTools(ctx, q)
 	if err != nil {
 		return subjectError(q, err)
@@ -226,8 +226,8 @@ func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Q
 	return rows.print(c.out)
 }
 
-// canDiffFunc lists the tools that a role gained and lost since an epoch.
-func canDiffFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+// printCanDiff lists the tools that a role gained and lost since an epoch.
+func printCanDiff(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	d, err := api.DiffTools(ctx, q)
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ type verdictView struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-func canFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+func runCan(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	v, err := api.CheckAccess(ctx, q)
 	if err != nil {
 		return subjectError(q, err)
@@ -372,7 +372,7 @@ type holderView struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+func printWho(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	h, err := api.ListHolders(ctx, q)
 	if err = subjectError(q, err); err == nil {
 		h.Reason, err = withServers(ctx, c, api, h.Code, h.Reason)

@@ -43,15 +43,15 @@ there. Otherwise it works in this process.`,
 			if role == org.RootRole {
 				role = ""
 			}
-			return chatFunc(context.WithoutCancel(cmd.Context()), c, role, signals)
+			return runChat(context.WithoutCancel(cmd.Context()), c, role, signals)
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "talk with an agent of this `role`, by id or name; default: root")
 	return cmd
 }
 
-// chatFunc talks with an agent in the process that serves the organization, or in this one.
-func chatFunc(ctx context.Context, c *common, role string, signals <-chan os.Signal) error {
+// runChat talks with an agent in the process that serves the organization, or in this one.
+func runChat(ctx context.Context, c *common, role string, signals <-chan os.Signal) error {
 	return withServing(ctx, c, func(api *client.Client) error {
 		return chatServed(ctx, c, api, role, signals)
 	}, func() (began bool, err error) { return true, chatHere(ctx, c, role, signals) })

@@ -45,9 +45,9 @@ says whether it answers. The exit status is 1 if one does not.`,
 				return err
 			}
 			if sandboxOnly {
-				return checkSandboxFunc(cmd.Context(), c)
+				return runCheckSandbox(cmd.Context(), c)
 			}
-			return checkFunc(cmd.Context(), c, online)
+			return runChecks(cmd.Context(), c, online)
 		},
 	}
 	cmd.Flags().BoolVar(&c.allErrors, "all", false, fmt.Sprintf("print all mistakes, not only the first %d", maxErrors))
@@ -56,7 +56,7 @@ says whether it answers. The exit status is 1 if one does not.`,
 	return cmd
 }
 
-func checkFunc(ctx context.Context, c *common, online bool) error {
+func runChecks(ctx context.Context, c *common, online bool) error {
 	if len(c.files) == 0 {
 		return errNoConfig("check")
 	}

@@ -29,12 +29,12 @@ service.`,
 		Example: "  rolecall config list\n  rolecall config list -f org.yaml --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return configListFunc(ctx, c.out, api, c.json)
+			return runConfigList(ctx, c.out, api, c.json)
 		}),
 	}
 }
 
-func configListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
+func runConfigList(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	return printList(out, asJSON, api.ListConfigItems(ctx), []string{"KIND", "NAME", "STATUS", "REASON"}, func(i client.ConfigItem) []string {
 		status := i.Status
 		if i.Kept {

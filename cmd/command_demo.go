@@ -50,16 +50,16 @@ at the end show what was recorded there.`,
 				return usageError{fmt.Errorf("demo has its own configuration; omit --file, or use %q", "rolecall run -f FILE TASK")}
 			}
 			own := *c
-			return demoFunc(cmd.Context(), &own, input, cmd.Flags().Changed("data"))
+			return runDemo(cmd.Context(), &own, input, cmd.Flags().Changed("data"))
 		},
 	}
 	cmd.Flags().StringVar(&input, "input", "", "investigate this access log `FILE`, in combined format")
 	return cmd
 }
 
-// demoFunc runs the demo and sets c.data to its data directory. given reports whether the
+// runDemo runs the demo and sets c.data to its data directory. given reports whether the
 // command line named c.data.
-func demoFunc(ctx context.Context, c *common, input string, given bool) error {
+func runDemo(ctx context.Context, c *common, input string, given bool) error {
 	cfg, err := demoConfig(c)
 	if err != nil {
 		return err

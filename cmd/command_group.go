@@ -31,12 +31,12 @@ func newGroupListCommand(c *common) *cobra.Command {
 		Example: "  rolecall group list\n  rolecall group list --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return groupListFunc(ctx, c.out, api, c.json)
+			return runGroupList(ctx, c.out, api, c.json)
 		}),
 	}
 }
 
-func groupListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
+func runGroupList(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"ID", "OWNER", "TOOLS", "HOURS", "DESCRIPTION"}
 	return printList(out, asJSON, api.ListGroups(ctx), head, func(g toolgroups.GroupInfo) []string {
 		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), openText(g.Hours), textutil.TruncateWidth(g.Description, maxCell)}
@@ -50,12 +50,12 @@ func newGroupShowCommand(c *common) *cobra.Command {
 		Example: "  rolecall group show workspace\n  rolecall group show workspace --json",
 		Args:    exactArgs(1, "one group id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return groupShowFunc(ctx, c.out, api, args[0], c.json)
+			return runGroupShow(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
+func runGroupShow(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
 	g, err := api.FindGroup(ctx, id)
 	if err != nil {
 		return err

@@ -54,14 +54,14 @@ GEMINI_API_KEY that is set. If none is set it is a script, which needs no key.`,
 			if model == "" && cmd.Flags().Changed("model") {
 				return usageError{errors.New("--model is empty; set a value or omit it")}
 			}
-			return initFunc(c, dir, model)
+			return runInit(c, dir, model)
 		},
 	}
 	cmd.Flags().StringVar(&model, "model", "", "start with this `model`: "+strings.Join(starterModels, ", "))
 	return cmd
 }
 
-func initFunc(c *common, dir, model string) error {
+func runInit(c *common, dir, model string) error {
 	if len(c.files) > 0 {
 		return usageError{fmt.Errorf("init reads no configuration; omit --file, and name the directory to write to: %q", "rolecall init DIR")}
 	}

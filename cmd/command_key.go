@@ -33,7 +33,7 @@ A backup does not contain them. A running rolecall uses a new key at once.`,
   ROLECALL_SERVICE_KEY=$(rolecall key service joke-service) ./joke-service`,
 		Args: exactArgs(1, "the name of one tool service"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return keyFunc(c, "key service", args[0], (*keystore.Store).CreateKey)
+			return createAndPrintKey(c, "key service", args[0], (*keystore.Store).CreateKey)
 		},
 	}
 }
@@ -56,7 +56,7 @@ A service that is connected with a key that has ended is disconnected within 10 
 			if now {
 				overlap = 0
 			}
-			return keyFunc(c, "key rotate", args[0], func(s *keystore.Store, use keystore.Use, name string) (keystore.Key, error) {
+			return createAndPrintKey(c, "key rotate", args[0], func(s *keystore.Store, use keystore.Use, name string) (keystore.Key, error) {
 				return s.RotateKey(use, name, overlap)
 			})
 		},
@@ -84,8 +84,8 @@ func keyOutputOf(k keystore.Key) keyOutput {
 	return out
 }
 
-// keyFunc creates a key of a service with create and prints it.
-func keyFunc(c *common, command, name string, create func(*keystore.Store, keystore.Use, string) (keystore.Key, error)) error {
+// createAndPrintKey creates a key of a service with create and prints it.
+func createAndPrintKey(c *common, command, name string, create func(*keystore.Store, keystore.Use, string) (keystore.Key, error)) error {
 	if err := c.rejectFiles(command); err != nil {
 		return err
 	}
@@ -116,13 +116,13 @@ func newKeyListCommand(c *common) *cobra.Command {
 			if err := c.rejectFiles("key list"); err != nil {
 				return err
 			}
-			return keyListFunc(c)
+			return runKeyList(c)
 		},
 	}
 }
 
-// keyListFunc prints the keys that are valid.
-func keyListFunc(c *common) error {
+// runKeyList prints the keys that are valid.
+func runKeyList(c *common) error {
 	list, err := keystore.Open(c.data).ListKeys()
 	seq := func(yield func(keyOutput, error) bool) {
 		for _, k := range list {

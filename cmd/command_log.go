@@ -49,7 +49,7 @@ as "run --json" does.`,
 				return err
 			}
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-				return logFunc(ctx, c, api, o)
+				return runLog(ctx, c, api, o)
 			})(cmd, args)
 		},
 	}
@@ -107,7 +107,7 @@ func (o *logOptions) parseTypes() error {
 	return nil
 }
 
-func logFunc(ctx context.Context, c *common, api *client.Client, o *logOptions) error {
+func runLog(ctx context.Context, c *common, api *client.Client, o *logOptions) error {
 	v := newLogView(c)
 	q, follow := o.query, o.follow
 	var err error

@@ -39,7 +39,7 @@ same.`,
 			if o.role == "" {
 				return usageError{errors.New("mcp needs --role ROLE, the id or name of the role whose tools it serves")}
 			}
-			return mcpFunc(cmd.Context(), c, o)
+			return runMCP(cmd.Context(), c, o)
 		},
 	}
 	cmd.AddCommand(newMCPLoginCommand(c), newMCPLogoutCommand(c), newMCPLoginsCommand(c))
@@ -48,9 +48,9 @@ same.`,
 	return cmd
 }
 
-// mcpFunc connects stdin and stdout to the process that serves the data directory, or runs
+// runMCP connects stdin and stdout to the process that serves the data directory, or runs
 // the organization itself. It reads nothing of stdin before that is decided.
-func mcpFunc(ctx context.Context, c *common, o *mcpOptions) error {
+func runMCP(ctx context.Context, c *common, o *mcpOptions) error {
 	return withServing(ctx, c, func(api *client.Client) error {
 		workspace, err := o.servedWorkspace(c)
 		if err != nil {

@@ -50,7 +50,7 @@ operator trusts now.`,
   ROLECALL_URL=https://agents.example.com ROLECALL_TOKEN=$TOKEN rolecall mcp login web`,
 		Args: exactArgs(1, "the name of one MCP server"),
 		RunE: withClient(c, createIfMissing, func(ctx context.Context, api *client.Client, args []string) error {
-			return loginFunc(ctx, c, api, args[0], o)
+			return runLogin(ctx, c, api, args[0], o)
 		}),
 	}
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "print the address of the page, and open no browser")
@@ -84,13 +84,13 @@ func newMCPLoginsCommand(c *common) *cobra.Command {
 		Example: "  rolecall mcp logins -f org.yaml",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return loginsFunc(ctx, c, api)
+			return runLogins(ctx, c, api)
 		}),
 	}
 }
 
-// loginsFunc prints the logins. A server without one is a line, too.
-func loginsFunc(ctx context.Context, c *common, api *client.Client) error {
+// runLogins prints the logins. A server without one is a line, too.
+func runLogins(ctx context.Context, c *common, api *client.Client) error {
 	type line struct {
 		Server string `json:"server"`
 		client.MCPLogin
@@ -130,9 +130,9 @@ func printLogin(c *common, verb, server string, login client.MCPLogin) error {
 	return err
 }
 
-// loginFunc logs in: it listens for the browser, shows the page of the issuer, and passes on what
+// runLogin logs in: it listens for the browser, shows the page of the issuer, and passes on what
 // the browser brings.
-func loginFunc(ctx context.Context, c *common, api *client.Client, server string, o *loginOptions) error {
+func runLogin(ctx context.Context, c *common, api *client.Client, server string, o *loginOptions) error {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
 	if err != nil {
 		return fmt.Errorf("listen for the browser: %w", err)

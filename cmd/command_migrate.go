@@ -29,13 +29,13 @@ With --write, FILE is rewritten and its old content is kept as FILE.bak.`,
 		Example: `  rolecall migrate tools.yaml > new.yaml
   rolecall migrate tools.yaml --write`,
 		Args: exactArgs(1, "one file"),
-		RunE: func(_ *cobra.Command, args []string) error { return migrateFunc(c, args[0], write) },
+		RunE: func(_ *cobra.Command, args []string) error { return runMigrate(c, args[0], write) },
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "rewrite FILE and keep its old content as FILE.bak")
 	return cmd
 }
 
-func migrateFunc(c *common, path string, write bool) error {
+func runMigrate(c *common, path string, write bool) error {
 	if err := c.rejectFiles("migrate FILE"); err != nil {
 		return err
 	}

@@ -41,11 +41,11 @@ asks all models.`,
 		Example: `  rolecall model test -f org.yaml main
   rolecall model test -f org.yaml --json main`,
 		Args: exactArgs(1, "one model name"),
-		RunE: func(cmd *cobra.Command, args []string) error { return modelTestFunc(cmd.Context(), c, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runModelTest(cmd.Context(), c, args[0]) },
 	}
 }
 
-func modelTestFunc(ctx context.Context, c *common, name string) error {
+func runModelTest(ctx context.Context, c *common, name string) error {
 	if len(c.files) == 0 {
 		return errNoConfig("model test")
 	}

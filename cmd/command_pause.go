@@ -32,7 +32,7 @@ With --all, no agent works and every call of an outside caller is denied.`,
   rolecall pause --all --reason maintenance`,
 		Args: o.checkArgs,
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
-			return pauseFunc(ctx, c, api, o, args)
+			return runPause(ctx, c, api, o, args)
 		}),
 	}
 	o.register(cmd)
@@ -54,7 +54,7 @@ A task that an error or its budget has paused goes on with "rolecall task retry"
   rolecall resume --all`,
 		Args: o.checkArgs,
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
-			return pauseFunc(ctx, c, api, o, args)
+			return runPause(ctx, c, api, o, args)
 		}),
 	}
 	o.register(cmd)
@@ -104,8 +104,8 @@ func (o *pauseOptions) request(ctx context.Context, api *client.Client, args []s
 	return q, err
 }
 
-// pauseFunc pauses or resumes what the command line names, and prints what it is now.
-func pauseFunc(ctx context.Context, c *common, api *client.Client, o *pauseOptions, args []string) error {
+// runPause pauses or resumes what the command line names, and prints what it is now.
+func runPause(ctx context.Context, c *common, api *client.Client, o *pauseOptions, args []string) error {
 	q, err := o.request(ctx, api, args)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ restored organization next to the original one.`,
   rolecall restore --data elsewhere /var/backups/rolecall.backup`,
 		Args: exactArgs(1, "the file to read"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return restoreFunc(cmd.Context(), c, args[0])
+			return runRestore(cmd.Context(), c, args[0])
 		},
 	}
 }
@@ -45,7 +45,7 @@ type restoreOutput struct {
 	Interrupted []string `json:"interrupted"` // task ids, oldest first
 }
 
-func restoreFunc(ctx context.Context, c *common, path string) error {
+func runRestore(ctx context.Context, c *common, path string) error {
 	if err := c.rejectFiles("restore"); err != nil {
 		return err
 	}

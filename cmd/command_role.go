@@ -49,12 +49,12 @@ func newRoleListCommand(c *common) *cobra.Command {
 		Example: "  rolecall role list\n  rolecall role list --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return roleListFunc(ctx, c.out, api, c.json)
+			return runRoleList(ctx, c.out, api, c.json)
 		}),
 	}
 }
 
-func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
+func runRoleList(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "ID", "USES", "MAY GRANT", "CREATED BY", "MODEL", "STATUS"}
 	return printList(out, asJSON, api.ListRoles(ctx), head, func(r client.Role) []string {
 		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model)), roleStatus(r)}
@@ -104,12 +104,12 @@ effect and its flags. With --json, print the stored record; a field "tools" is a
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return roleShowFunc(ctx, c.out, api, args[0], c.json)
+			return runRoleShow(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+func runRoleShow(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
 	ref, err := resolveRole(ctx, api, ref)
 	if err != nil {
 		return err
@@ -436,14 +436,14 @@ what that other role can use bounds the tasks instead.`,
 		Args: exactArgs(1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.json = args[0], c.json
-			return roleCreateFunc(cmd.Context(), c, o)
+			return runRoleCreate(cmd.Context(), c, o)
 		},
 	}
 	o.bind(cmd.Flags())
 	return cmd
 }
 
-func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
+func runRoleCreate(ctx context.Context, c *common, o *roleOptions) error {
 	q, err := o.request()
 	if err != nil {
 		return err
@@ -520,7 +520,7 @@ one since.`,
 		Args: exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.json = c.json
-			return roleUpdateFunc(cmd.Context(), c, args[0], o)
+			return runRoleUpdate(cmd.Context(), c, args[0], o)
 		},
 	}
 	o.bind(cmd.Flags())
@@ -529,7 +529,7 @@ one since.`,
 	return cmd
 }
 
-func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) error {
+func runRoleUpdate(ctx context.Context, c *common, ref string, o *roleOptions) error {
 	q, err := o.request()
 	if err != nil {
 		return err
@@ -648,14 +648,14 @@ and the roles that its agents created with theirs. The record is kept for the hi
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.json = c.json
-			return roleDeleteFunc(cmd.Context(), c, args[0], o)
+			return runRoleDelete(cmd.Context(), c, args[0], o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 	return cmd
 }
 
-func roleDeleteFunc(ctx context.Context, c *common, ref string, o *roleOptions) error {
+func runRoleDelete(ctx context.Context, c *common, ref string, o *roleOptions) error {
 	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {
 		return err

@@ -47,12 +47,12 @@ the record is not read.`,
 		},
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			if len(args) == 0 && o.from == "" && o.to == "" {
-				return joinsFunc(ctx, c, api)
+				return runRoleJoins(ctx, c, api)
 			}
 			if len(args) == 0 {
 				return usageError{errors.New("--from and --to need a role: without one, the record is not read")}
 			}
-			return roleLintFunc(ctx, c, api, args[0], o)
+			return runRoleLint(ctx, c, api, args[0], o)
 		}),
 	}
 	cmd.Flags().StringVar(&o.from, "from", "", "read events from this `time`: 24h ago, or 2026-01-31T08:00:00Z")
@@ -60,7 +60,7 @@ the record is not read.`,
 	return cmd
 }
 
-func roleLintFunc(ctx context.Context, c *common, api *client.Client, ref string, o *lintOptions) error {
+func runRoleLint(ctx context.Context, c *common, api *client.Client, ref string, o *lintOptions) error {
 	var err error
 	if ref != org.RootRole {
 		if ref, err = resolveRole(ctx, api, ref); err != nil {

@@ -95,7 +95,7 @@ func newRunCommand(c *common) *cobra.Command {
 				return usageError{errors.New("--result is empty; set a value or omit it")}
 			}
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
-			return runFunc(cmd.Context(), c, o)
+			return runGivenTask(cmd.Context(), c, o)
 		},
 	}
 	flags := cmd.Flags()
@@ -117,9 +117,9 @@ func newRunCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-// runFunc runs the task in the process that serves the organization, if there is one, else
-// in this process.
-func runFunc(ctx context.Context, c *common, o *runOptions) error {
+// runGivenTask runs the task of the command line. If a process serves the organization, the task
+// runs there, else in this process.
+func runGivenTask(ctx context.Context, c *common, o *runOptions) error {
 	spec, err := o.spec(c.getenv(urlVariable) != "")
 	if err != nil {
 		return err

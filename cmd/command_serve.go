@@ -59,7 +59,7 @@ can reach requires tokens in the configuration.`,
 			if c.logs, err = newLogFormat(o.logFormat, o.logLevel); err != nil {
 				return err
 			}
-			return serveFunc(cmd.Context(), c, o)
+			return runServe(cmd.Context(), c, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
@@ -69,7 +69,7 @@ can reach requires tokens in the configuration.`,
 	return cmd
 }
 
-func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
+func runServe(ctx context.Context, c *common, o *serveOptions) error {
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return err

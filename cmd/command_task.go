@@ -47,7 +47,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 		Example: "  rolecall task list\n  rolecall task list --since 24h --status failed --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return taskListFunc(ctx, c, api, client.TaskQuery{Status: org.TaskStatus(status), Since: since}, limit)
+			return runTaskList(ctx, c, api, client.TaskQuery{Status: org.TaskStatus(status), Since: since}, limit)
 		}),
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only tasks started after this `time`: a duration such as 2h, or 2026-01-31T08:00:00Z")
@@ -56,7 +56,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-func taskListFunc(ctx context.Context, c *common, api *client.Client, q client.TaskQuery, limit *taskLimit) error {
+func runTaskList(ctx context.Context, c *common, api *client.Client, q client.TaskQuery, limit *taskLimit) error {
 	tasks, err := limit.query(ctx, c, api, q)
 	if err != nil {
 		return err
@@ -116,12 +116,12 @@ func newTaskShowCommand(c *common) *cobra.Command {
 		Example: "  rolecall task show last\n  rolecall task show 01a1fded-ba9c --json",
 		Args:    exactArgs(1, `one task, by id or as "last"`),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return taskShowFunc(ctx, c.out, api, args[0], c.json)
+			return runTaskShow(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func taskShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
+func runTaskShow(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
 	t, err := findTask(ctx, api, id)
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ and --calls let the task use more than its budget.`,
   rolecall task retry 01a1fded-ba9c --tokens 100000`,
 		Args: exactArgs(1, `one task, by id or as "last"`),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return taskRetryFunc(cmd.Context(), c, args[0], more, detach)
+			return runTaskRetry(cmd.Context(), c, args[0], more, detach)
 		},
 	}
 	cmd.Flags().Int64Var(&more.Tokens, "tokens", 0, "let the task use `n` more tokens")
@@ -297,9 +297,9 @@ and --calls let the task use more than its budget.`,
 	return cmd
 }
 
-// taskRetryFunc retries a task in the process that serves the organization, if there is one,
+// runTaskRetry retries a task in the process that serves the organization, if there is one,
 // else in this process.
-func taskRetryFunc(ctx context.Context, c *common, ref string, more client.Budget, detach bool) error {
+func runTaskRetry(ctx context.Context, c *common, ref string, more client.Budget, detach bool) error {
 	extra, ok := more.Allowance()
 	if !ok {
 		return usageError{errors.New("--tokens, --cost, --requests and --calls are positive amounts; a cost has at most 9 decimals")}
@@ -360,14 +360,14 @@ func newTaskCancelCommand(c *common) *cobra.Command {
   rolecall task cancel 01a1fded-ba9c --reason "asked for the wrong day"`,
 		Args: exactArgs(1, `one task, by id or as "last"`),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
-			return taskCancelFunc(ctx, c.out, api, args[0], reason, c.json)
+			return runTaskCancel(ctx, c.out, api, args[0], reason, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason (recorded)")
 	return cmd
 }
 
-func taskCancelFunc(ctx context.Context, out io.Writer, api *client.Client, id, reason string, asJSON bool) error {
+func runTaskCancel(ctx context.Context, out io.Writer, api *client.Client, id, reason string, asJSON bool) error {
 	t, err := findTask(ctx, api, id)
 	if err != nil {
 		return err

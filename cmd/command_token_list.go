@@ -20,12 +20,12 @@ or that of -f. The start-up token is not listed. Tokens themselves are stored no
 		Example: "  rolecall token list\n  rolecall token list -f org.yaml --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return tokenListFunc(ctx, c.out, api, c.json)
+			return runTokenList(ctx, c.out, api, c.json)
 		}),
 	}
 }
 
-func tokenListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
+func runTokenList(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "SCOPE", "ROLE", "EXPIRES", "AUDIENCE"}
 	return printList(out, asJSON, api.ListTokens(ctx), head, func(t client.Token) []string {
 		return []string{t.Name, t.Scope, cmp.Or(t.Role, "-"), expiryText(t), cmp.Or(t.Audience, "-")}

@@ -44,7 +44,7 @@ func newToolListCommand(c *common) *cobra.Command {
 		},
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			if quarantined {
-				return quarantineFunc(ctx, c.out, api, c.json)
+				return printQuarantine(ctx, c.out, api, c.json)
 			}
 			return printTools(ctx, c.out, api, group, c.json)
 		}),
@@ -91,12 +91,12 @@ func newToolShowCommand(c *common) *cobra.Command {
 		Example: "  rolecall tool show read_file\n  rolecall tool show read_file --json",
 		Args:    exactArgs(1, "one tool name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
-			return toolShowFunc(ctx, c.out, api, args[0], c.json)
+			return runToolShow(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func toolShowFunc(ctx context.Context, out io.Writer, api *client.Client, name string, asJSON bool) error {
+func runToolShow(ctx context.Context, out io.Writer, api *client.Client, name string, asJSON bool) error {
 	t, err := api.FindTool(ctx, name)
 	if err != nil {
 		return err

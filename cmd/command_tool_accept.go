@@ -45,7 +45,7 @@ accept the definition that was read, and fail if another one was offered since.`
 			p = readOnly
 		}
 		return withClient(c, p, func(ctx context.Context, api *client.Client, args []string) error {
-			return toolAcceptFunc(ctx, c, api, args[0], digest, dryRun)
+			return runToolAccept(ctx, c, api, args[0], digest, dryRun)
 		})(cmd, args)
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the change without accepting it")
@@ -59,7 +59,7 @@ func isDigest(text string) bool {
 	return err == nil && len(sum) == sha256.Size
 }
 
-func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, digest string, dryRun bool) error {
+func runToolAccept(ctx context.Context, c *common, api *client.Client, name, digest string, dryRun bool) error {
 	list, err := quarantinedTools(ctx, api, name, digest)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func errSeveralOwners(name string, list []client.QuarantinedTool) error {
 		name, list[0].Owner, list[len(list)-1].Owner)
 }
 
-func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
+func printQuarantine(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "OWNER", "STATUS", "DESCRIPTION"}
 	return printList(out, asJSON, api.ListQuarantine(ctx), head, func(s client.QuarantinedTool) []string {
 		status := "new"

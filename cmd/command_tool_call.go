@@ -53,7 +53,7 @@ of -f.`,
 				return err
 			}
 			return withOrganization(cmd.Context(), c, func(ctx context.Context, api *client.Client) error {
-				return toolCallFunc(ctx, c, api, args[0], call)
+				return runToolCall(ctx, c, api, args[0], call)
 			})
 		},
 	}
@@ -82,7 +82,7 @@ func callArguments(in io.Reader, text string) (json.RawMessage, error) {
 	return args, nil
 }
 
-func toolCallFunc(ctx context.Context, c *common, api *client.Client, name string, call client.CallRequest) error {
+func runToolCall(ctx context.Context, c *common, api *client.Client, name string, call client.CallRequest) error {
 	var err error
 	if call.Role, err = resolveRole(ctx, api, call.Role); err != nil {
 		return err

@@ -46,7 +46,7 @@ layout of the changed document is not. "serve" applies the file when it changes.
 			if err != nil {
 				return err
 			}
-			return toolSetFunc(cmd.Context(), c, args[0], labels)
+			return runToolSet(cmd.Context(), c, args[0], labels)
 		},
 	}
 	cmd.Flags().StringSliceVar(&flags.groups, "group", nil, "`ids` of the groups that the tool is in; none for no group")
@@ -103,7 +103,7 @@ func listOrNone(list []string) []string {
 	return append([]string{}, list...)
 }
 
-func toolSetFunc(ctx context.Context, c *common, name string, l toolboxfile.Labels) error {
+func runToolSet(ctx context.Context, c *common, name string, l toolboxfile.Labels) error {
 	if len(c.files) == 0 {
 		return errNoConfig("tool set")
 	}

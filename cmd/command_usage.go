@@ -28,7 +28,7 @@ tool: they are in the rows without one. A caller with a token sees what it has u
   rolecall usage --by role,tool --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --json`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return usageFunc(ctx, c, api, o)
+			return runUsage(ctx, c, api, o)
 		}),
 	}
 	flags := cmd.Flags()
@@ -38,7 +38,7 @@ tool: they are in the rows without one. A caller with a token sees what it has u
 	return cmd
 }
 
-func usageFunc(ctx context.Context, c *common, api *client.Client, o *usageOptions) error {
+func runUsage(ctx context.Context, c *common, api *client.Client, o *usageOptions) error {
 	report, err := api.ShowUsage(ctx, o.by, o.from, o.to)
 	if err != nil {
 		return err

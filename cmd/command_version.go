@@ -14,7 +14,7 @@ func newVersionCommand(c *common) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  exactArgs(0, "no arguments"),
-		RunE:  func(*cobra.Command, []string) error { return versionFunc(c) },
+		RunE:  func(*cobra.Command, []string) error { return runVersion(c) },
 	}
 }
 
@@ -25,7 +25,7 @@ type buildVersion struct {
 	Go      string `json:"go"`
 }
 
-func versionFunc(c *common) error {
+func runVersion(c *common) error {
 	info, _ := debug.ReadBuildInfo()
 	v := readVersion(info)
 	if c.json {

@@ -167,7 +167,7 @@ func newRootCommand(c *common) *cobra.Command {
 			case len(args) > 0:
 				return unknownCommand(cmd, args[0])
 			case showVersion:
-				return versionFunc(c)
+				return runVersion(c)
 			}
 			return cmd.Help()
 		},

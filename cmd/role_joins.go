@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// joinsFunc lists the roles whose tools have all flags together.
-func joinsFunc(ctx context.Context, c *common, api *client.Client) error {
+// runRoleJoins lists the roles whose tools have all flags together.
+func runRoleJoins(ctx context.Context, c *common, api *client.Client) error {
 	list := []client.RoleJoins{}
 	for role, err := range api.ListJoins(ctx) {
 		if err != nil {

@@ -126,7 +126,7 @@ func stepSection(steps []model.PlanStep) string {
 
 // checkAgainstPlan interprets the answer of an agent that works by plan. It
 // returns the answer if it is the next step or the end. Otherwise it returns an
-// answer with finish plan that holds a new plan or a problem; the calls of an
+// answer with finish plan that holds a new plan or a problem. The calls of an
 // answer with a problem are dropped.
 func (r *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 	p := r.plan
