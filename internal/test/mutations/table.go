@@ -1620,6 +1620,11 @@ var mutations = []mutation{
 		"./gate TestApprove_EditedArgumentsUseTheirApproval",
 	},
 	{
+		"edited arguments use the approval of another call with these arguments", "runtime/approval.go",
+		`if need.Edited != "" {`, `if false {`,
+		"./runtime TestApproval_EditedToArgumentsOfOtherCall",
+	},
+	{
 		"edited arguments need the rules of the call alone", "runtime/approval_decide.go",
 		`a.Rules.Add(edited)`, `a.Rules`,
 		"./runtime TestApproval_EditedAboveUnlessByStarter",
