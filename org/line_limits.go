@@ -9,11 +9,12 @@ import (
 
 // LineLimits bound what is below an agent of a role. They hold for the agents of the role, for all
 // agents below them, and for the agents of roles that they create: the smallest along the line
-// counts. Zero is no limit.
+// counts. A caller in the role, or in one whose tasks.as is the role, counts as an agent of it: its
+// tasks are one level below, and all their agents have its limit of hires. Zero is no limit.
 type LineLimits struct {
 	Depth   int `json:"depth,omitempty"`   // levels of agents below one of its agents
 	Hires   int `json:"hires,omitempty"`   // agents that one agent may spawn, with those that have ended
-	Seconds int `json:"seconds,omitempty"` // that a task takes that begins in the role
+	Seconds int `json:"seconds,omitempty"` // that a task takes that begins in the role, or that its caller starts
 }
 
 // isValid reports whether no limit is negative or too large.
@@ -46,8 +47,17 @@ func (o *Org) lineLimits(id identity.RoleID) (least LineLimits) {
 	return least
 }
 
-// checkDepth returns an error if an agent at the line of p bounds the levels below itself to fewer
-// than a child of p would make. It must be called with mu held.
+// callerLimits returns the limits of the caller who started a task: those of its role, and of the role
+// that bounds its tasks. It must be called with mu held.
+func (o *Org) callerLimits(task *Task) LineLimits {
+	if task == nil {
+		return LineLimits{}
+	}
+	return o.lineLimits(task.CallerRole).within(o.lineLimits(task.As))
+}
+
+// checkDepth returns an error if an agent at the line of p, or the caller of its task, bounds the
+// levels below itself to fewer than a child of p would make. It must be called with mu held.
 func (o *Org) checkDepth(p *agentNode) error {
 	levels := 1
 	for at := p; at != nil; at = at.parent {
@@ -56,24 +66,32 @@ func (o *Org) checkDepth(p *agentNode) error {
 		}
 		levels++
 	}
+	if most := o.callerLimits(o.tasks[p.task]).Depth; most > 0 && levels > most {
+		return limitExceeded("spawn an agent: it would be %d levels below the caller of the task, whose role allows %d; do the work yourself, or ask an agent above you", levels, most)
+	}
 	return nil
 }
 
-// HiresOf returns how many agents an agent may spawn by the roles of its line, 0 for no limit.
+// HiresOf returns how many agents an agent may spawn by the roles of its line and by the caller of
+// its task, 0 for no limit.
 func (o *Org) HiresOf(id identity.AgentID) int {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	var least LineLimits
-	for at := o.agents[id]; at != nil; at = at.parent {
+	agent, ok := o.agents[id]
+	if !ok {
+		return 0
+	}
+	least := o.callerLimits(o.tasks[agent.task])
+	for at := agent; at != nil; at = at.parent {
 		least = least.within(o.lineLimits(at.role))
 	}
 	return least.Hires
 }
 
-// limitTaskTime makes the time of a new task that of the role in which it begins, if that is shorter.
-// It must be called with mu held.
+// limitTaskTime makes the time of a new task that of the role in which it begins, or of its caller, if
+// that is shorter. It must be called with mu held.
 func (o *Org) limitTaskTime(task *Task, role identity.RoleID) {
-	most := time.Duration(o.lineLimits(role).Seconds) * time.Second
+	most := time.Duration(o.lineLimits(role).within(o.callerLimits(task)).Seconds) * time.Second
 	if most > 0 && (task.Timeout == 0 || task.Timeout > most) {
 		o.setTimeout(task, most)
 	}

@@ -83,6 +83,47 @@ func TestLineLimits_Time(t *testing.T) {
 	}
 }
 
+// The limits of a caller's role, and of the role that bounds its tasks, hold for its tasks as for
+// agents below one of these roles, also after a restart. Tasks of others have none of them.
+func TestLineLimits_OfCaller(t *testing.T) {
+	f := newFixture(t)
+	all := of(toolgroups.OrgManagement, toolgroups.Command)
+	free := f.role(operator, org.RoleSpec{Name: "free", Use: all, Grant: all})
+	bound := f.role(operator, org.RoleSpec{Name: "bound", Use: all, Grant: all, Limits: lineLimits(2, 4, 60)})
+	f.role(operator, org.RoleSpec{Name: "wide", Use: all, Grant: all, Limits: lineLimits(9, 9, 90)})
+	guest := f.role(operator, org.RoleSpec{Name: "guest", Use: all, Grant: all, TasksAs: ptr("bound")})
+	for name, c := range map[string]struct {
+		spec org.TaskSpec
+		want org.LineLimits // Depth is that of the agents below the first one
+	}{
+		"the role":             {org.TaskSpec{Caller: identity.ByCaller("ann", bound.ID)}, org.LineLimits{Depth: 1, Hires: 4, Seconds: 60}},
+		"the role of tasks.as": {org.TaskSpec{Caller: identity.ByCaller("bob", guest.ID)}, org.LineLimits{Depth: 1, Hires: 4, Seconds: 60}},
+		"the first agent":      {org.TaskSpec{Caller: identity.ByCaller("ann", bound.ID), Role: "wide"}, org.LineLimits{Depth: 1, Hires: 4, Seconds: 60}},
+		"another caller":       {org.TaskSpec{Caller: identity.ByCaller("eve", free.ID)}, org.LineLimits{Depth: 3}},
+	} {
+		top := f.task(c.spec)
+		f.reopen()
+		if n := f.HiresOf(top); n != c.want.Hires {
+			t.Errorf("%s: the first agent may spawn %d, want %d", name, n, c.want.Hires)
+		}
+		if seconds := int(f.storedTask(top).Timeout / time.Second); seconds != c.want.Seconds {
+			t.Errorf("%s: the task has %d seconds, want %d", name, seconds, c.want.Seconds)
+		}
+		below, levels := top, 0
+		for levels < 3 {
+			child, err := f.trySpawn(below, free.ID)
+			if err != nil {
+				break
+			}
+			below = child
+			levels++
+		}
+		if levels != c.want.Depth {
+			t.Errorf("%s: %d levels below the first agent, want %d", name, levels, c.want.Depth)
+		}
+	}
+}
+
 // A limit that is no count is rejected.
 func TestLineLimits_Invalid(t *testing.T) {
 	f := newFixture(t)

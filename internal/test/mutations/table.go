@@ -1517,6 +1517,16 @@ var mutations = []mutation{
 		"./runtime TestApproval_OwnTask",
 	},
 	{
+		"the depth of a caller's role does not bound its tasks", "org/line_limits.go",
+		`if most := o.callerLimits(o.tasks[p.task]).Depth; most > 0 && levels > most {`, `if most := o.callerLimits(nil).Depth; most > 0 && levels > most {`,
+		"./org TestLineLimits_OfCaller",
+	},
+	{
+		"the role of tasks.as does not bound hires and time", "org/line_limits.go",
+		`o.lineLimits(task.CallerRole).within(o.lineLimits(task.As))`, `o.lineLimits(task.CallerRole)`,
+		"./org TestLineLimits_OfCaller",
+	},
+	{
 		"the time of a task is warned of at each answer", "runtime/time_warning.go",
 		` || run.spent.budgets.warnedTime == used.seconds()`, ``,
 		"./runtime TestTimeWarning_IsRecordedOnce",
