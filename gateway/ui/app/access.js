@@ -3,8 +3,9 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { list, send } from "./api.js";
 import { command, count } from "./format.js";
+import { grantHint } from "./grant-hint.js";
 import { commandLine, facts, filterField, mark, quiet, table } from "./parts.js";
-import { placeLink, setParams } from "./place.js";
+import { placeLink, roleLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -86,21 +87,33 @@ function choice(label, name, values, place) {
 
 /** @param {any} data @param {string} role @param {Page} page */
 function oneVerdict(data, role, page) {
-  const v = data.verdict;
+  const v = data.verdict, operator = page.session.operator;
   return html`<div class="card">
     <h2>${v.allowed ? mark("good", `Role ${role} may call ${v.tool}`) : mark("bad", `Role ${role} may not call ${v.tool}`)}</h2>
-    ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group], ["State", v.state], ["Epoch", v.epoch]])}
+    ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], ["Epoch", v.epoch]])}
     ${v.limits?.length ? html`<h3>Every limit that applies</h3>${table("Limits", ["Limit", "Of role", "Allows", "Decides"], v.limits.map((/** @type {any} */ l) => ({
-      cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? html`<a href=${placeLink("roles", l.roleId)}>${l.role}</a>` : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
+      cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? operator ? html`<a href=${roleLink(l.roleId)}>${l.role}</a>` : l.role : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
     })))}` : nothing}
-    ${page.session.operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
+    ${v.group && !v.allowed && (role === "root" || v.rule?.startsWith("the toolGroups of")) ? html`<p>${grantHint(role, v.group, operator)}</p>` : nothing}
+    ${operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
     ${commandLine(command("can", "--role", role, "--why", v.tool))}` : nothing}</div>`;
+}
+
+/**
+ * A link to a tool among those of its group.
+ * @param {string} group
+ * @param {string} tool
+ * @param {string} text
+ */
+function toolLink(group, tool, text) {
+  return html`<a href=${placeLink("tools", group, { tool })}><code>${text}</code></a>`;
 }
 
 /** @param {any} data @param {string} tool */
 function holders(data, tool) {
   const { roles, agents, tasks, reason } = data.holders;
-  return html`<div class="card"><h2>Who may call <code>${tool}</code></h2>
+  const group = data.tools.find((/** @type {any} */ t) => t.name === tool)?.group;
+  return html`<div class="card"><h2>Who may call ${group ? toolLink(group, tool, tool) : html`<code>${tool}</code>`}</h2>
     ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
     <h3>Roles ${quiet("whose agents may call it, if root spawns them")}</h3>
     ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: placeLink("access", "", { role: r.name, tool }), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>the rule that decides</a>`] }))) : html`<p class="quiet">No role may call it.</p>`}
@@ -115,7 +128,7 @@ function verdicts(data, role) {
   const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed).length;
   return html`<p>Role ${role} may call ${count(allowed, "tool")} of ${data.verdicts.length}.</p>
     ${table("Tools", ["Tool", "Group", "Allowed", "Rule"], data.verdicts.map((/** @type {any} */ v) => ({
-      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, v.group, v.allowed ? mark("good", "yes") : mark("bad", "no"), v.rule],
+      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), v.allowed ? mark("good", "yes") : mark("bad", "no"), v.rule],
     })))}${commandLine(command("can", "--role", role))}`;
 }
 
@@ -137,7 +150,7 @@ function matrix(data, place) {
 
 /** @param {Row} row @param {any[]} tools */
 function matrixRow({ id, name, allowed }, tools) {
-  return html`<tr><th scope="row">${id === "root" ? name : html`<a href=${placeLink("roles", id)}>${name}</a>`}</th>${tools.map((t) => {
+  return html`<tr><th scope="row"><a href=${roleLink(id)}>${name}</a></th>${tools.map((t) => {
     const yes = allowed.has(t.name);
     return html`<td><button type="button" class=${yes ? "yes" : "no"} aria-label="${name} ${yes ? "may" : "may not"} call ${t.name}" @click=${() => setParams({ role: name, tool: t.name })}>${yes ? "✓" : "·"}</button></td>`;
   })}</tr>`;

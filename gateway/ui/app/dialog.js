@@ -4,6 +4,8 @@
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { commandLine, mark } from "./parts.js";
 
+const previewAfter = 200; // milliseconds after the last change of a field
+
 /**
  * @typedef {object} Action
  * @property {string} title what will happen, such as Cancel the task
@@ -11,6 +13,7 @@ import { commandLine, mark } from "./parts.js";
  * @property {string} confirm the text of the button
  * @property {boolean} [danger] the button warns
  * @property {string} [typed] a text that the user must type to confirm
+ * @property {(fields: Record<string, string>) => Promise<any>} [preview] a template of what will happen
  * @property {(fields: Record<string, string>) => string} [command] the command line that does the same
  * @property {(fields: Record<string, string>) => Promise<any>} run
  */
@@ -26,12 +29,26 @@ export function ask(action) {
   return new Promise((resolve) => {
     let error = "", busy = false;
     /** @type {any} */
+    let effect = nothing;
+    /** @type {any} */
     let result;
     const fields = () => {
       const form = dialog.querySelector("form");
       return form ? /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form))) : {};
     };
     const draw = () => render(template(), dialog);
+    const preview = afterTyping(async () => {
+      const asked = JSON.stringify(fields());
+      const shown = await action.preview?.(fields()).catch((/** @type {Error} */ cause) => html`<p role="alert">${mark("bad", cause.message)}</p>`);
+      if (dialog.open && asked === JSON.stringify(fields())) {
+        effect = shown ?? nothing;
+        draw();
+      }
+    });
+    const typed = () => {
+      draw();
+      action.preview && preview();
+    };
     const submit = async (/** @type {Event} */ e) => {
       e.preventDefault();
       if (busy || (action.typed && fields().typed !== action.typed)) {
@@ -49,9 +66,10 @@ export function ask(action) {
       busy = false;
       draw();
     };
-    const template = () => html`<form method="dialog" @submit=${submit} @input=${draw}>
+    const template = () => html`<form method="dialog" @submit=${submit} @input=${typed}>
       <h2 id="dialog-title">${action.title}</h2>
       ${action.body ?? nothing}
+      ${effect}
       ${action.typed ? html`<label class="field"><span>Type <code>${action.typed}</code> to confirm</span><input name="typed" autocomplete="off"></label>` : nothing}
       ${action.command ? commandLine(action.command(fields())) : nothing}
       ${error ? html`<p role="alert">${mark("bad", error)}</p>` : nothing}
@@ -68,6 +86,19 @@ export function ask(action) {
     dialog.showModal();
     focusFirst(dialog);
   });
+}
+
+/**
+ * Returns a function that runs another one once the user has stopped typing.
+ * @param {() => void} run
+ */
+function afterTyping(run) {
+  /** @type {number | undefined} */
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(run, previewAfter);
+  };
 }
 
 /**

@@ -16,6 +16,7 @@
  * @property {string} [deniedTool]
  * @property {string} [wait] what it waits for, besides a message
  * @property {string} [waitCall] the call that waits
+ * @property {boolean} [isRolePaused]
  */
 /**
  * @typedef {object} Task
@@ -24,7 +25,7 @@
  * @property {string} status
  * @property {string} caller
  * @property {string} createdAt
- * @property {{code?: string, message?: string}} [reason] why it is paused
+ * @property {{code?: string, message?: string, by?: string}} [reason] why it is paused
  * @property {Agent[]} agents
  */
 /** @typedef {{task: Task, agent?: Agent, depth: number, children: number, open: boolean, more?: number, id: string}} Row */
@@ -62,6 +63,33 @@ export function addApprovals(tree, approvals) {
 }
 
 /**
+ * Notes which agents wait for answers to questions.
+ * @param {Tree} tree
+ * @param {any[]} questions
+ */
+export function addQuestions(tree, questions) {
+  for (const { agent, call, tool } of questions) {
+    set(tree.agents.get(agent), { wait: answerTo(tool), waitCall: call });
+  }
+}
+
+/**
+ * Notes which agents wait until their role is resumed.
+ * @param {Tree} tree
+ * @param {Set<string>} roles the names of those that are paused
+ */
+export function addRolePauses(tree, roles) {
+  for (const agent of tree.agents.values()) {
+    agent.isRolePaused = roles.has(agent.role);
+  }
+}
+
+/** @param {string} tool */
+function answerTo(tool) {
+  return `an answer to a question of ${tool}`;
+}
+
+/**
  * Returns what an agent waits for, "" if it does not wait.
  * @param {Agent} agent
  * @param {Task | undefined} task
@@ -73,10 +101,24 @@ export function waitOf(agent, task) {
   if (agent.wait) {
     return agent.wait;
   }
-  if (task?.status === "paused") {
+  if (agent.isRolePaused) {
+    return `role ${agent.role} to be resumed`;
+  }
+  if (task && isHeld(task)) {
     return `the task to be resumed (${task.reason?.code ?? "paused"})`;
   }
+  if (agent.status === "paused") {
+    return "a pause to end";
+  }
   return agent.status === "waiting" ? "a message" : "";
+}
+
+/**
+ * Reports whether a task itself is paused, rather than the roles of its agents.
+ * @param {Task} task
+ */
+function isHeld({ status, reason }) {
+  return status === "paused" && (reason?.code !== "paused" || Boolean(reason.by));
 }
 
 /**
@@ -102,7 +144,7 @@ export function applyEvent(tree, e) {
       ? { deniedAt: Date.parse(e.at), deniedTool: e.tool }
       : { status: "calling", tool: e.tool });
     case "approval_requested": return set(agent, { wait: `approval of ${e.tool}`, waitCall: e.call });
-    case "question_asked": return set(agent, { wait: `an answer to a question of ${e.tool}`, waitCall: e.call });
+    case "question_asked": return set(agent, { wait: answerTo(e.tool), waitCall: e.call });
     case "approval_decided": return e.outcome !== "vote" && endWait(agent, e.call);
     case "question_answered": return endWait(agent, e.call);
     case "tool_result": case "tool_error": endWait(agent, e.call); return set(agent, { status: "thinking", tool: undefined });
@@ -110,7 +152,7 @@ export function applyEvent(tree, e) {
     case "message": return set(tree.agents.get(e.message?.to), { status: "thinking" });
     case "task_paused": return set(task, { status: "paused", reason: { code: e.code, message: e.reason } });
     case "task_retried": return set(task, { status: "running", reason: undefined });
-    case "paused": return e.role || e.all ? false : set(task, { status: "paused", reason: { code: "paused", message: e.reason } });
+    case "paused": return e.role || e.all ? false : set(task, { status: "paused", reason: { code: "paused", message: e.reason, by: e.by } });
     case "resumed": return e.role || e.all ? false : set(task, { status: "running", reason: undefined });
     case "result": return endTask(task, e.status);
   }

@@ -5,10 +5,11 @@ import { hierarchy, tree as tidyTree } from "../vendor/d3-hierarchy/d3-hierarchy
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
 import { command, count, excerpt, shortId } from "./format.js";
-import { addApprovals, applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows, waitOf } from "./organization-model.js";
+import { addApprovals, addQuestions, addRolePauses, applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows, waitOf } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
 import { pause } from "./pause.js";
-import { goTo, placeLink, setParams } from "./place.js";
+import { goTo, placeLink, roleLink, setParams } from "./place.js";
+import { openQuestions } from "./questions.js";
 import { reveal, rows, top } from "./rows.js";
 
 /** @typedef {import("./organization-model.js").Row} Row */
@@ -16,6 +17,7 @@ import { reveal, rows, top } from "./rows.js";
 /** @typedef {import("./organization-model.js").Task} Task */
 
 const drawnMost = 500; // agents in the picture
+const rolesRead = 5000; // for those that are paused
 const recently = 60_000; // milliseconds for which a denial is marked
 
 /** What is open and folded is kept while the page is open. */
@@ -26,11 +28,13 @@ export const organization = {
   id: "organization", title: "Organization", key: "o", scope: "operator",
   loadKey: () => "",
   async load(_, signal) {
-    const [page, { all }, waiting] = await Promise.all([
-      list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal), list("api/v1/approvals", {}, 1000, signal),
+    const [page, { all }, waiting, roles] = await Promise.all([
+      list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal), list("api/v1/approvals", {}, 1000, signal), list("api/v1/roles", {}, rolesRead, signal),
     ]);
     const tree = newTree(page.items, page.more);
+    addRolePauses(tree, new Set(roles.items.filter((r) => r.suspendedAt).map((r) => r.name)));
     addApprovals(tree, waiting.items);
+    addQuestions(tree, await openQuestions(tree, signal));
     for (const task of tree.tasks.values()) { // with one task, what it did is the first thing to see
       if (tree.tasks.size === 1) {
         view.opened.add(task.id);
@@ -39,6 +43,9 @@ export const organization = {
     return { tree, paused: all };
   },
   fold(data, e) {
+    if (e.roleId && (e.type === "paused" || e.type === "resumed")) {
+      return "reload";
+    }
     if (e.all && (e.type === "paused" || e.type === "resumed")) {
       data.paused = e.type === "paused" ? { by: e.by, reason: e.reason, at: e.at } : undefined;
       return true;
@@ -244,7 +251,7 @@ function agentDetails(agent, task, page) {
   const over = agent.status === "terminated" || agent.status === "finished";
   return html`<h2>${agent.name || agent.role}</h2>
     ${facts([
-      ["Role", html`<a href=${placeLink("roles", agent.role)}>${agent.role}</a>`], ["Status", statusMark(agent.status)], ["Now", doing(agent, task, page.now)],
+      ["Role", html`<a href=${roleLink(agent.role)}>${agent.role}</a>`], ["Status", statusMark(agent.status)], ["Now", doing(agent, task, page.now)],
       ["State", agent.state === "undefined" ? undefined : agent.state], ["Spawned", when(agent.createdAt, page.now)], ["Id", idChip(agent.id)],
       ["Calls", more?.calls && html`${more.calls.total}${more.calls.denied ? html`, ${mark("bad", `${more.calls.denied} denied`)}` : nothing}`],
       ["Objective", more?.taskBrief?.objective], ["May call", more?.tools && (over ? quiet("nothing more") : names(more.tools, 40))],

@@ -8,6 +8,8 @@ import { lineDiff } from "./line-diff.js";
 
 /** @typedef {import("./api.js").RequestError} RequestError */
 
+const longWord = 28; // characters of a word of a command line
+
 /** Sets style properties of an element. The page's policy rules out style attributes. */
 class StyleDirective extends Directive {
   /** @param {Record<string, string>} _ */
@@ -107,7 +109,16 @@ async function copy(e, text) {
  * @param {string} text
  */
 export function commandLine(text) {
-  return html`<p class="command"><span class="label">Command</span><code>${text}</code>${copyButton(text, "Copy the command")}</p>`;
+  return html`<p class="command"><span class="label">Command</span><code>${text.split(" ").map(commandWord)}</code>${copyButton(text, "Copy the command")}</p>`;
+}
+
+/**
+ * A word of a command line, in which no line breaks unless it is long.
+ * @param {string} word
+ * @param {number} i its place
+ */
+function commandWord(word, i) {
+  return html`${i ? " " : ""}<span class=${word.length > longWord ? "" : "fixed"}>${word}</span>`;
 }
 
 /**
@@ -172,11 +183,11 @@ export function names(names, most) {
  * @param {{cells: any[], href?: string, current?: boolean, key?: string | number}[]} rows
  */
 export function table(caption, heads, rows) {
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll"><table class=${heads.length > 2 ? "stacks" : ""}>
     <caption class="hidden">${caption}</caption>
     <thead><tr>${heads.map((h) => html`<th scope="col">${h}</th>`)}</tr></thead>
     <tbody>${repeat(rows, (row, i) => row.key ?? i, (row) => html`<tr class=${row.current ? "current" : ""} data-row>${row.cells.map((cell, i) =>
-      html`<td>${i === 0 && row.href ? html`<a href=${row.href} aria-current=${row.current ? "true" : nothing}>${cell}</a>` : cell}</td>`)}</tr>`)}
+      html`<td data-head=${heads[i]}>${i === 0 && row.href ? html`<a href=${row.href} aria-current=${row.current ? "true" : nothing}>${cell}</a>` : cell}</td>`)}</tr>`)}
     </tbody></table></div>`;
 }
 

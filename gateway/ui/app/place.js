@@ -31,6 +31,14 @@ export function placeLink(screen, id = "", params = {}) {
 }
 
 /**
+ * Returns the link to a role. That of root is fixed: it leads to what root may call.
+ * @param {string} role its id or name
+ */
+export function roleLink(role) {
+  return role === "root" ? placeLink("access", "", { role }) : placeLink("roles", role);
+}
+
+/**
  * Goes to a place. The browser's Back returns.
  * @param {string} screen
  * @param {string} [id]

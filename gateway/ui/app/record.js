@@ -92,7 +92,7 @@ function what(e) {
 /** @param {any} e */
 function about(e) {
   const text = e.reason ?? e.text ?? e.message?.payload ?? e.answer?.text ?? e.result ?? e.args ?? e.change ?? "";
-  return html`${e.tool ? html`<code>${e.tool}</code> ` : nothing}${e.code ? html`<code>${e.code}</code> ` : nothing}<span class="lines">${brief(text, 140)}</span>`;
+  return html`${e.tool ? html`<code>${e.tool}</code> ` : nothing}${e.code ? html`<code>${e.code}</code> ` : nothing}${text === "" ? nothing : html`<span class="lines">${brief(text, 140)}</span>`}`;
 }
 
 /** @param {any} data @param {Place} place */

@@ -8,6 +8,7 @@ import { command, count } from "./format.js";
 import { commandLine, difference, empty, facts, filterField, idChip, json, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { goTo, placeLink, setParams } from "./place.js";
+import { reachList } from "./reach.js";
 import { change, choiceOf, faultOf, gainsOf, isChanged, newDraft, reachedOf, readPart, setChoice } from "./role-draft.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -114,9 +115,15 @@ async function create(page) {
   const role = await ask({
     title: "Create a role", confirm: "Create", body: html`${field("Name", "name", { required: true })}${field("What its agents are for", "description")}<p class="quiet">It begins without tools. You choose them next.</p>`,
     command: ({ name, description }) => command("role", "create", name || "NAME", ...(description ? ["--description", description] : []), "--use-none", "--grant-none"),
-    run: ({ name, description }) => send("POST", "api/v1/roles", { name, description: description || undefined, toolGroups: [], grant: [] }),
+    preview: async ({ name }) => name ? reachList((await send("POST", "api/v1/roles?dryRun=true", newRole({ name }))).reach ?? []) : nothing,
+    run: (fields) => send("POST", "api/v1/roles", newRole(fields)),
   });
   role?.id ? goTo("roles", role.id) : page.redraw();
+}
+
+/** @param {Record<string, string>} fields */
+function newRole({ name, description }) {
+  return { name, description: description || undefined, toolGroups: [], grant: [] };
 }
 
 /** @param {any} data @param {Page} page */
@@ -286,20 +293,6 @@ function effect(data) {
     ${fieldEffects(draft)}
     <p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
     ${commandLine(updateCommand(role, draft))}`;
-}
-
-/**
- * Shows what agents reach through others.
- * @param {any[]} reach
- */
-function reachList(reach) {
-  if (reach.length === 0) {
-    return nothing;
-  }
-  const list = (/** @type {any} */ of, /** @type {string} */ what) => html`${of.gains.length ? html`<div>${mark("plus", "may " + what)} ${names(of.gains, 60)}</div>` : nothing}
-    ${of.loses.length ? html`<div>${mark("minus", "may no longer " + what)} ${names(of.loses, 60)}</div>` : nothing}`;
-  return html`<h3>Reach ${quiet("what agents reach through those that they spawn")}</h3><ul class="plain">${reach.map((d) => html`<li><strong>${d.name}</strong>
-    ${list(d.roles, "spawn agents of")} ${list(d.tools, "put into roles that it creates")}</li>`)}</ul>`;
 }
 
 /**

@@ -5,10 +5,12 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
 import { brief, clock, command, count, duration, excerpt, number } from "./format.js";
+import { grantHint } from "./grant-hint.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
+import { questionsOf } from "./questions.js";
 import { addEvent, newTrace, timeScale, trimTrace } from "./spans.js";
 import { addPart, endWriting } from "./writing.js";
 
@@ -44,7 +46,7 @@ export const task = {
     endWriting(data.writing, e);
     const added = addEvent(data.trace, e);
     data.cut = trimTrace(data.trace, eventsShown) || data.cut;
-    return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered", "approval_requested", "approval_decided"].includes(e.type) ? "reload" : added;
+    return ["result", "task_paused", "task_retried", "agent_spawned", "model_answered", "approval_requested", "approval_decided", "question_asked", "question_answered"].includes(e.type) ? "reload" : added;
   },
   watch: (data) => data.task && !hasEnded(data.task.status) ? data.task.id : "",
   write(data, parts, begin) {
@@ -87,13 +89,15 @@ async function loadTask(id, signal) {
 }
 
 /**
- * Loads a task, and its calls that wait for the user's approval.
+ * Loads a task, its calls that wait for the user's approval, and its questions that wait.
  * @param {string} id
  * @param {AbortSignal} [signal]
  */
 async function loadState(id, signal) {
-  const [found, waiting] = await Promise.all([get("api/v1/tasks/" + encodeURIComponent(id), {}, signal), list("api/v1/approvals", {}, approvalsSearched, signal)]);
-  return { task: found, waiting: waiting.items.filter((/** @type {any} */ a) => a.task === id) };
+  const [found, waiting, questions] = await Promise.all([
+    get("api/v1/tasks/" + encodeURIComponent(id), {}, signal), list("api/v1/approvals", {}, approvalsSearched, signal), questionsOf(id, signal),
+  ]);
+  return { task: found, questions, waiting: waiting.items.filter((/** @type {any} */ a) => a.task === id) };
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -146,16 +150,17 @@ function oneTask(data, place, page) {
   return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
     ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
       ${denials.slice(0, 12).map((/** @type {Span} */ s, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a>`)}${denials.length > 12 ? ", …" : nothing}
-      ${quiet("(keys [ and ])")}</div>`}
+      ${html`<span class="quiet fixed">(keys [ and ])</span>`}</div>`}
     ${data.waiting.length === 0 ? nothing : html`<div class="notice">${mark("wait", `${count(data.waiting.length, "call")} waiting for approval`)}:
       ${data.waiting.slice(0, 12).map((/** @type {any} */ a, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("approvals", a.id)}>${a.role} ${a.tool}</a>`)}${data.waiting.length > 12 ? ", …" : nothing}</div>`}
+    ${data.questions.map((/** @type {any} */ q) => html`<div class="notice">${mark("wait", `${q.tool} waits for an answer of the person who started the task:`)} <span class="text">${excerpt(q.message, 400)}</span></div>`)}
     ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
     <h2>What happened when</h2>
     ${waterfall(data, place, page)}
     <div class="split"><div>
       <h2>What was said and called</h2>
       ${conversation(data, place)}
-    </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place)}</aside></div>`;
+    </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place, page)}</aside></div>`;
 }
 
 /** @param {any} t @param {Page} page */
@@ -179,8 +184,8 @@ function tokensOf(usage, limits) {
   return used || limits?.tokens ? `${number(used)}${limits?.tokens ? ` of ${number(limits.tokens)}` : ""}` : undefined;
 }
 
-/** @param {any} data @param {Place} place */
-function chosenEvent(data, place) {
+/** @param {any} data @param {Place} place @param {Page} page */
+function chosenEvent(data, place, page) {
   const seq = Number(place.params.event);
   const e = data.trace.events.find((/** @type {any} */ one) => one.seq === seq);
   if (!e) {
@@ -190,7 +195,8 @@ function chosenEvent(data, place) {
   return html`<hr><h2>Event ${e.seq}</h2>
     ${facts([["What", e.type], ["Agent", data.trace.agents.get(e.agent)?.name], ["Tool", e.tool && html`<code>${e.tool}</code>`],
       ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))], ["Code", e.code && html`<code>${e.code}</code>`],
-      ["Reason", e.reason], ["Rule", e.rule], ["Group", e.group], ["Epoch", e.epoch], ["At", clock(e.at) + " UTC"]])}
+      ["Reason", e.reason], ["Rule", e.rule], ["Group", e.group],
+      ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, page.session.operator) : undefined], ["Epoch", e.epoch], ["At", clock(e.at) + " UTC"]])}
     ${e.tool && e.type === "tool_call" ? html`<p><a href=${placeLink("access", "", { role: e.role, tool: e.tool })}>May role ${e.role} call ${e.tool} now?</a></p>` : nothing}
     <h3>Event</h3>${json(e)}${call?.length ? html`<h3>Same call</h3>${call.map((/** @type {any} */ one) => json(one))}` : nothing}`;
 }

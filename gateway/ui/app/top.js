@@ -81,10 +81,16 @@ function drawPlots() {
   }
 }
 
+/**
+ * Returns a colour of the theme. A chart asks for it whenever it is drawn.
+ * @param {string} name of a property of the style sheet
+ */
+function colour(name) {
+  return () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
 /** @param {{series: [string, any][]}} chart @param {number} width */
 function plotOptions(chart, width) {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const strokes = [colour("--work"), colour("--bad")], axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 } };
   return {
     width: Math.max(200, width), height: 160, tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"), legend: { show: false }, cursor: { show: false },

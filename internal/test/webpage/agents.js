@@ -80,3 +80,8 @@ role("keeper", function* (task) {
   const { content } = yield call("read_file", { path: "kept.txt" });
   return content;
 });
+
+role("asker", function* () {
+  const { error } = yield call("test_elicitation", { message: "Which account?" });
+  return error ? "no answer" : "answered";
+});

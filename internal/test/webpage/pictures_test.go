@@ -37,20 +37,37 @@ func TestPage_Pictures(t *testing.T) {
 	approver.pictures("approvals-of-fay")
 	p.signIn("ann")
 	places := []string{
-		"task/" + task, "task/" + task + "?event=" + deniedEvent(t, s), "roles/writer", "roles/payer", "roles/root", "organization/" + task, "organization?form=Picture",
+		"task/" + task, "task/" + task + "?event=" + deniedEvent(t, s), "roles/writer", "roles/payer", "organization/" + task, "organization?form=Picture",
 		"access?role=clerk&tool=run_command", "access?tool=read_file", "tools/workspace?tool=read_file", "record?event=" + deniedEvent(t, s), "approvals",
 	}
 	for _, place := range append(places, screens...) {
 		p.goTo("#/" + place)
 		p.pictures(strings.NewReplacer("/", "-", "?", "-", "=", "-", "&", "-", task, "ID").Replace(place))
 	}
+	p.goTo("#/roles/writer")
+	p.check("Use workspace")
+	p.check("Grant org_management")
+	p.waitText("gains")
+	p.pictures("role-changed")
+	p.goTo("#/roles")
+	p.eval(`document.querySelector(".tools button.primary").click(); 0`)
+	p.pictures("role-created")
+	p.press("\x1b")
+	p.eval(`document.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true})); 0`)
+	p.press("r")
+	p.pictures("palette")
+	failed := openTab(t, newBrowser(t), s)
+	failed.open("/#/sign-in-failed?code=sign_in_failed")
+	failed.pictures("sign-in-failed")
 }
 
-// pictures writes pictures of what the tab shows.
+// pictures writes pictures of all that the tab shows, also below the fold.
 func (p *tab) pictures(name string) {
 	p.t.Helper()
-	for _, width := range []int64{1360, 360} {
-		call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 860, DeviceScaleFactor: 1})
+	for _, width := range []int64{1280, 360} {
+		p.setSize(width, 860)
+		height := p.eval(`document.documentElement.scrollHeight`).(float64)
+		p.setSize(width, int64(min(max(height, 860), 4000)))
 		for _, theme := range []string{"light", "dark"} {
 			p.eval(fmt.Sprintf(`document.documentElement.dataset.theme = %q; new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))).then(() => 0)`, theme))
 			shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: "png"})
@@ -59,4 +76,9 @@ func (p *tab) pictures(name string) {
 			}
 		}
 	}
+}
+
+func (p *tab) setSize(width, height int64) {
+	p.t.Helper()
+	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
 }

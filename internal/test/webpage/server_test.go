@@ -75,6 +75,7 @@ func digest(user string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(
 // server is a process of rolecall serve, on one address through all its restarts.
 type server struct {
 	dir, url, addr string
+	binary         func() (string, error) // builds the program
 	cmd            *exec.Cmd
 	output         *buffer.SyncBuffer
 	done           chan struct{}
@@ -87,8 +88,14 @@ var listening = regexp.MustCompile(`serving http://127\.0\.0\.1:\d+`)
 // until the end of the test.
 func startServer(t *testing.T, more ...string) *server {
 	t.Helper()
+	return startServerOf(t, testbinary.BinaryPath, more...)
+}
+
+// startServerOf does the same with another program.
+func startServerOf(t *testing.T, binary func() (string, error), more ...string) *server {
+	t.Helper()
 	external.Skip(t, "a browser")
-	s := &server{dir: t.TempDir(), addr: freeAddress(t)}
+	s := &server{dir: t.TempDir(), addr: freeAddress(t), binary: binary}
 	s.url = "http://" + s.addr
 	script, err := os.ReadFile("agents.js")
 	if err != nil {
@@ -124,7 +131,7 @@ func freeAddress(t *testing.T) string {
 // start starts the process and waits until it serves.
 func (s *server) start(t *testing.T) {
 	t.Helper()
-	binary, err := testbinary.BinaryPath()
+	binary, err := s.binary()
 	if err != nil {
 		t.Fatal(err)
 	}
