@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
-	"io"
 	"net/http"
 	"reflect"
 
@@ -175,8 +174,8 @@ func question(e wire.Evaluation) (wire.Question, error) {
 // decodeEvaluation reads a body into v. Fields that are not known are accepted, as the
 // Authorization API says.
 func decodeEvaluation(r *http.Request, v any) error {
-	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
-	if err := bodyReadError(r, err, maxBodyBytes); err != nil {
+	data, err := readBody(r)
+	if err != nil {
 		return err
 	}
 	if err := strictjson.CheckObject(data, keySetOf(reflect.TypeOf(v).Elem())); err != nil {

@@ -207,13 +207,16 @@ func (a *api) mux() *http.ServeMux {
 
 // handler returns the handler of a route.
 func (a *api) handler(r route) http.Handler {
-	if r.hook {
-		return a.handle(r.withQueryCheck())
+	serve := r.withQueryCheck()
+	switch {
+	case r.hook:
+		return a.handle(serve)
+	case r.method != http.MethodGet:
+		serve = a.withCountedBody(serve)
+	case r.path == rootPath:
+		return ui.PageOr(a.authorize(r.scopes, serve))
 	}
-	if r.method == http.MethodGet && r.path == rootPath {
-		return ui.PageOr(a.authorize(r.scopes, r.withQueryCheck()))
-	}
-	return a.authorize(r.scopes, r.withQueryCheck())
+	return a.authorize(r.scopes, serve)
 }
 
 // methodNotAllowed returns an endpoint that answers with 405. allowed lists the

@@ -40,8 +40,8 @@ func decodeOptional[T any](r *http.Request) (v T, err error) {
 // decodeNullable is decode for a body in which some fields may be null. It also
 // returns those that are.
 func decodeNullable[T any](r *http.Request, nullable []string) (v T, nulls []string, err error) {
-	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
-	if err := bodyReadError(r, err, maxBodyBytes); err != nil {
+	data, err := readBody(r)
+	if err != nil {
 		return v, nil, err
 	}
 	nulls, err = decodeBytes(data, &v, nullable)

@@ -58,7 +58,7 @@ func (a *api) beginSession(w http.ResponseWriter, r *http.Request) error {
 	if a.sessions == nil {
 		return routeNotFound(w, r)
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, maxSessionBody)
+	limitBody(r, maxSessionBody)
 	q, err := decode[wire.SessionRequest](r)
 	if err != nil {
 		return err

@@ -1635,6 +1635,11 @@ var mutations = []mutation{
 		"./runtime TestApproval_EditedToArgumentsOfOtherCall",
 	},
 	{
+		"the bytes of a body that was read are never given back", "gateway/request_body.go",
+		`defer func() { body.release() }()`, `defer body.release()`,
+		"./gateway TestRequest_BodiesShareBudgetOfSender",
+	},
+	{
 		"edited arguments need the rules of the call alone", "runtime/approval_decide.go",
 		`a.Rules.Add(edited)`, `a.Rules`,
 		"./runtime TestApproval_EditedAboveUnlessByStarter",
