@@ -37,8 +37,9 @@ func TestPage_KeyboardAlone(t *testing.T) {
 	p.press("gr")
 	p.wait(`document.querySelector("h1").innerText === "Roles"`)
 	p.waitText("reader")
-	p.press("jj") // past root
-	p.wait(`document.activeElement.matches("tr a")`)
+	p.press("j")
+	p.wait(`document.activeElement.matches("tr a") && document.activeElement.innerText === "root"`)
+	p.press("j")
 	p.press("\r")
 	p.waitText("Tools that it may call now")
 	p.press("go")
