@@ -23,6 +23,7 @@ func TestPage_Pictures(t *testing.T) {
 	}
 	s := startServer(t)
 	s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"writer","description":"Writes reports of the day","toolGroups":["workspace:read"],"grant":["console"]}`)
+	startTask(t, s, "carry the report of the day")
 	task := startTask(t, s, "deny 3")
 	s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"agents 5"}`)
 	for _, amount := range []string{"20", "4000"} {
