@@ -71,10 +71,12 @@ export function signIn(entered, redraw) {
   };
   const back = encodeURIComponent(location.pathname);
   return html`<main class="signin">
-    <div class="title"><h1>Sign in to rolecall</h1></div>
+    <div class="brand"><img src="ui/app/icon.svg" alt="">rolecall</div>
+    <div class="title"><h1>Sign in</h1></div>
+    <p class="quiet">See who is in the organization, what agents do, and what was denied.</p>
     <form @submit=${submit}>
       <label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required autofocus>
-        <small>One of the configuration, or the start-up token that <code>rolecall serve</code> has printed.</small></label>
+        <small>The token that an operator gave you, or the start-up token that <code class="fixed">rolecall serve</code> printed.</small></label>
       <p id="signin-error" role="alert">${error ? mark("bad", error) : nothing}</p>
       <div class="buttons"><button class="primary">Sign in</button></div>
     </form>
