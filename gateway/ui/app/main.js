@@ -119,6 +119,7 @@ async function begin() {
   const { user, roleId, operator } = /** @type {any} */ (state.session);
   const who = JSON.stringify([user, roleId, operator]);
   if (shownTo && shownTo !== who) { // nothing of the user before may stay
+    state.session = undefined; // nothing is drawn until the page is there again
     location.reload();
     return;
   }
