@@ -341,10 +341,8 @@ func TestBounds_NoCallIsWiderThanItsLine(t *testing.T) {
 	for w := range workers {
 		counts[w] = situations{}
 		running.Go(func() {
-			var groups *toolgroups.Manager
-			groups, errs[w] = newBankGroups()
-			for n := w; errs[w] == nil && n < graphs; n += workers {
-				errs[w] = checkGraph(groups, seed, n, counts[w])
+			for n := w * graphsOfManager; errs[w] == nil && n < graphs; n += workers * graphsOfManager {
+				errs[w] = checkGraphs(seed, n, min(n+graphsOfManager, graphs), counts[w])
 			}
 		})
 	}
@@ -359,6 +357,19 @@ func TestBounds_NoCallIsWiderThanItsLine(t *testing.T) {
 		}
 	}
 	all.check(t, "some arguments are allowed", "the call decides that none are allowed", "the tool is left out for its bounds", "rejected insufficient_permissions")
+}
+
+// graphsOfManager is the number of graphs that share a manager of groups. Each organization
+// watches its manager for good, so that one manager for all graphs would keep them in memory.
+const graphsOfManager = 200
+
+// checkGraphs checks the graphs from first up to, and without, end.
+func checkGraphs(seed uint64, first, end int, counts situations) error {
+	groups, err := newBankGroups()
+	for n := first; err == nil && n < end; n++ {
+		err = checkGraph(groups, seed, n, counts)
+	}
+	return err
 }
 
 // checkGraph makes one random graph and checks all of its agents.

@@ -16,12 +16,13 @@ import (
 )
 
 // deltaHub publishes partial model output to the watchers of a task. Deltas are
-// not stored, and a slow watcher misses some.
+// not stored, and a slow watcher misses some. A watcher gets what the answers in progress
+// have at once.
 type deltaHub struct {
-	lastSeq     atomic.Uint64                             // sequence number of the last event that this process committed
-	mu          sync.Mutex                                // guards newest and subscribers
-	newest      uint64                                    // number of the last watcher that subscribed
-	subscribers map[identity.TaskID]map[chan delta]uint64 // with their numbers
+	lastSeq     atomic.Uint64                                // sequence number of the last event that this process committed
+	mu          sync.Mutex                                   // guards the maps and the answers in progress
+	subscribers map[identity.TaskID]map[chan delta]struct{}  // the watchers of each task
+	answers     map[identity.TaskID]map[*liveAnswer]struct{} // those that models are writing
 }
 
 // delta is a part of an answer. It is shown after the event with sequence
@@ -31,30 +32,63 @@ type delta struct {
 	after uint64
 }
 
+// liveAnswer is an answer that a model is writing. It is empty before its first delta.
+type liveAnswer struct {
+	last delta           // the last delta
+	text strings.Builder // published so far
+	note string          // the last published one
+}
+
 // maxPending is the number of deltas that may queue for a watcher. Further ones
 // are dropped.
 const maxPending = 256
 
-// subscribe returns a channel of the deltas of a task. It ends when the
-// returned function is called.
+// subscribe returns a channel of the deltas of a task, which begins with the answers in
+// progress. It ends when the returned function is called.
 func (h *deltaHub) subscribe(id identity.TaskID) (<-chan delta, func()) {
 	c := make(chan delta, maxPending)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.subscribers == nil {
-		h.subscribers = map[identity.TaskID]map[chan delta]uint64{}
+	for answer := range h.answers[id] {
+		for _, part := range answer.published() {
+			offer(c, part)
+		}
 	}
-	if h.subscribers[id] == nil {
-		h.subscribers[id] = map[chan delta]uint64{}
-	}
-	h.newest++
-	h.subscribers[id][c] = h.newest
+	addTo(&h.subscribers, id, c)
 	return c, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if delete(h.subscribers[id], c); len(h.subscribers[id]) == 0 {
-			delete(h.subscribers, id)
-		}
+		removeFrom(h.subscribers, id, c)
+	}
+}
+
+// begin adds an answer of a task, until the returned function is called.
+func (h *deltaHub) begin(id identity.TaskID, answer *liveAnswer) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	addTo(&h.answers, id, answer)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		removeFrom(h.answers, id, answer)
+	}
+}
+
+// addTo adds a member to the set of a task.
+func addTo[T comparable](sets *map[identity.TaskID]map[T]struct{}, id identity.TaskID, member T) {
+	if *sets == nil {
+		*sets = map[identity.TaskID]map[T]struct{}{}
+	}
+	if (*sets)[id] == nil {
+		(*sets)[id] = map[T]struct{}{}
+	}
+	(*sets)[id][member] = struct{}{}
+}
+
+// removeFrom removes a member from the set of a task, and the set with its last one.
+func removeFrom[T comparable](sets map[identity.TaskID]map[T]struct{}, id identity.TaskID, member T) {
+	if delete(sets[id], member); len(sets[id]) == 0 {
+		delete(sets, id)
 	}
 }
 
@@ -70,28 +104,20 @@ func (h *deltaHub) committed(events []journal.Event) {
 	}
 }
 
-// hasSubscribers reports whether the task has watchers.
-func (h *deltaHub) hasSubscribers(id identity.TaskID) bool {
+// publish adds a delta to an answer and sends it to the watchers of its task. A watcher
+// whose queue is full is skipped.
+func (h *deltaHub) publish(answer *liveAnswer, d model.AnswerDelta, at delta) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.subscribers[id]) > 0
-}
-
-// publish sends a delta to the watchers of its task. Those with a number above
-// known get the deltas that missed returns first. A watcher whose queue is full is
-// skipped. It returns the number of the newest watcher.
-func (h *deltaHub) publish(d delta, known uint64, missed func() []delta) (newest uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c, n := range h.subscribers[d.Task] {
-		if n > known {
-			for _, m := range missed() {
-				offer(c, m)
-			}
-		}
-		offer(c, d)
+	answer.add(d, at)
+	watchers := h.subscribers[at.Task]
+	if len(watchers) == 0 {
+		return
 	}
-	return h.newest
+	part := answer.part(journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)})
+	for c := range watchers {
+		offer(c, part)
+	}
 }
 
 // offer sends a delta unless the queue is full.
@@ -102,42 +128,45 @@ func offer(c chan<- delta, d delta) {
 	}
 }
 
-// publishDelta publishes a part of the answer. A watcher that has subscribed since
-// the answer began gets the last note and the text so far before it.
+// publishDelta publishes a part of the answer.
 func (x *exchange) publishDelta(d model.AnswerDelta) {
 	if d.Answer != nil {
 		return
 	}
-	if d.Restart {
-		x.text.Reset()
-	}
 	if x.isUngrounded() { // the text may have to be withheld
 		d.Text = ""
 	}
-	if x.a.rt.deltas.hasSubscribers(x.a.task) {
-		body := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
-		x.watchers = x.a.rt.deltas.publish(x.a.delta(body), x.watchers, x.published)
-	}
-	x.note = cmp.Or(truncateDelta(d.Note), x.note)
-	x.text.WriteString(d.Text)
+	a := x.a
+	x.a.rt.deltas.publish(&x.live, d, delta{a.event(nil), max(a.state.seq, a.rt.deltas.lastSeq.Load())})
 }
 
-// published returns the last note and the published text of the answer as deltas.
-func (x *exchange) published() (parts []delta) {
-	if x.note != "" {
-		parts = append(parts, x.a.delta(journal.ModelDelta{Note: x.note}))
+// add adds a delta to the answer. It follows the events committed so far, as at says.
+func (l *liveAnswer) add(d model.AnswerDelta, at delta) {
+	if d.Restart {
+		l.text.Reset()
 	}
-	for text := x.text.String(); text != ""; {
+	l.last, l.note = at, cmp.Or(truncateDelta(d.Note), l.note)
+	l.text.WriteString(d.Text)
+}
+
+// part returns a part of the answer, at the place of the last delta.
+func (l *liveAnswer) part(body journal.ModelDelta) delta {
+	part := l.last
+	part.Body = body
+	return part
+}
+
+// published returns the last note and the published text as deltas.
+func (l *liveAnswer) published() (parts []delta) {
+	if l.note != "" {
+		parts = append(parts, l.part(journal.ModelDelta{Note: l.note}))
+	}
+	for text := l.text.String(); text != ""; {
 		part := textutil.Prefix(text, maxDelta)
-		parts = append(parts, x.a.delta(journal.ModelDelta{Text: chat.CleanText(part)}))
+		parts = append(parts, l.part(journal.ModelDelta{Text: chat.CleanText(part)}))
 		text = text[len(part):]
 	}
 	return parts
-}
-
-// delta returns a delta that follows the events committed so far.
-func (a *actor) delta(d journal.ModelDelta) delta {
-	return delta{a.event(d), max(a.state.seq, a.rt.deltas.lastSeq.Load())}
 }
 
 // maxDelta is the largest size of a text in a delta in bytes.
@@ -153,8 +182,8 @@ func truncateDelta(text string) string {
 // committed, until its result or until ctx ends. Between them it yields partial
 // model output (journal.ModelDelta), which has no sequence number and is not
 // stored. A delta comes after the events that its agent had committed before
-// it, and before those it commits later. The first delta of an answer in progress
-// comes after what the answer has of text already.
+// it, and before those it commits later. The text that an answer in progress has
+// already comes at once.
 func (rt *Runtime) WatchTask(ctx context.Context, id identity.TaskID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		deltas, unsubscribe := rt.deltas.subscribe(id)

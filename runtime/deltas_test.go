@@ -115,6 +115,26 @@ func TestWatch_LateWatcherGetsTextSoFar(t *testing.T) {
 	}
 }
 
+// A watcher that comes while the model is silent reads the text so far at once: here the model
+// goes on only when the watcher has read it.
+func TestWatch_TextSoFarComesAtOnce(t *testing.T) {
+	begun, read := make(chan struct{}), make(chan struct{})
+	fx := openFixture(t, "", streamingModel(func(_ context.Context, _ model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
+		say(model.AnswerDelta{Text: "Once"})
+		close(begun)
+		<-read
+		return endWith("done"), nil
+	}))
+	id := fx.start(t, org.TaskSpec{})
+	<-begun
+	fx.watchAll(t, t.Context(), id, func(e journal.Event) {
+		if d, ok := e.Body.(journal.ModelDelta); ok && d.Text == "Once" {
+			close(read)
+		}
+	})
+	fx.wantResult(t, fx.wait(t, id), `"done"`, "")
+}
+
 // Deltas are not stored, neither by this process nor by the next one.
 func TestWatch_DeltasAreNotStored(t *testing.T) {
 	watching := make(chan struct{})

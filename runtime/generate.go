@@ -41,6 +41,7 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 		return nil, err
 	}
 	x := &exchange{a: a, model: m}
+	defer a.rt.deltas.begin(a.agent.Task, &x.live)()
 	if err := x.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -62,9 +63,7 @@ type exchange struct {
 	model agentModel
 	req   *turnRequest // replaced when the conversation is compressed
 
-	text     strings.Builder // published of the answer so far
-	watchers uint64          // number of the newest watcher that was there
-	note     string          // the last published note
+	live liveAnswer // the answer so far
 }
 
 // build builds the request from the agent's current state.
