@@ -21,10 +21,6 @@ PLAIN = ./modules/chrome ./internal/test/webpage ./internal/test/e2e \
 	./internal/js/... ./model/script ./internal/test/contributing ./internal/test/dbtest ./examples/own-build \
 	./internal/test/api ./internal/test/embed ./internal/test/mutations ./internal/yamldoc/...
 
-# Packages with tests that sample lists under the race detector, which need another run.
-SAMPLED = go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... | \
-	sed -nE 's|^(.*)\.test .*internal/test/short( .*)?$$|\1|p'
-
 # Modules of their own, so that rolecall does not depend on what they require.
 MODULES = modules/toolservice/kafka modules/toolservice/pulsar internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
 
@@ -43,7 +39,7 @@ LONGEST = ./runtime ./modules/mcpclient ./property_test ./cmd ./gateway ./intern
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check disk format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
+.PHONY: test check disk format vet short short-packages short-modules staticcheck api cover portable race plain plain-packages plain-others deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
 
 # Releases are built without cgo, and so are the tests: that links them without the linker
 # of C. Only the race detector needs cgo.
@@ -110,8 +106,16 @@ portable:
 race:
 	$(GOTEST) $(CHECKFLAGS) -race -p=3 $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
 
+# The first waits for browsers and other programs, so that the second has the processors. The
+# second repeats the tests that sample lists under the race detector.
 plain:
-	$(GOTEST) $(CHECKFLAGS) -p=3 $(PLAIN) $$($(SAMPLED))
+	@$(MAKE) --no-print-directory -j2 plain-packages plain-others
+
+plain-packages:
+	$(GOTEST) $(CHECKFLAGS) -p=2 $(PLAIN)
+
+plain-others:
+	@sampled="$$(go run ./internal/test/sampled $$(go list ./... | grep -vxF "$$(go list $(PLAIN))"))" && $(GOTEST) $(CHECKFLAGS) -p=1 $$sampled
 	@for m in bench/peers $(MODULES); do $(GOTEST) -C=$$m $(CHECKFLAGS) ./... || exit 1; done
 
 # A full disk ends make check after many minutes, with errors of the compiler and of tests.

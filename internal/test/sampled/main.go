@@ -2,9 +2,9 @@
 // see package short. make check runs them again without it, with the complete lists, and
 // runs no other test twice.
 //
-//	go test $(go run ./internal/test/sampled)
+//	go test $(go run ./internal/test/sampled ./...)
 //
-// It prints the flag -run and the packages. It reads names only: a test that mentions a
+// It prints the flag -run and those of the packages that have such tests. It reads names only: a test that mentions a
 // function of the same name as one that samples counts too.
 package main
 
@@ -21,15 +21,19 @@ import (
 const samplePackage = "github.com/rolecall/rolecall/internal/test/short"
 
 func main() {
-	if err := printTests(); err != nil {
+	if err := printTests(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "sampled:", err)
 		os.Exit(1)
 	}
 }
 
-// printTests prints the arguments of go test.
-func printTests() error {
-	packages, err := listPackages("./...")
+// printTests prints the arguments of go test for the packages that match patterns.
+func printTests(patterns []string) error {
+	wanted, err := runList(append([]string{"-f", "{{.ImportPath}}"}, patterns...))
+	if err != nil {
+		return err
+	}
+	packages, err := listPackages(wanted)
 	if err != nil {
 		return err
 	}
@@ -47,22 +51,34 @@ type goPackage struct {
 	files, tests []string // names of files, without and with tests
 }
 
-// listPackages returns packages, each after those that it imports.
-func listPackages(pattern string) ([]goPackage, error) {
-	const format = `{{if not .DepOnly}}{{.ImportPath}}|{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}{{end}}`
-	command := exec.Command("go", "list", "-deps", "-f", format, pattern)
+// listPackages returns all packages, each after those that it imports. Only those that are
+// wanted have tests.
+func listPackages(wanted []string) ([]goPackage, error) {
+	lines, err := runList([]string{"-deps", "-f", `{{if not .DepOnly}}{{.ImportPath}}|{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}{{end}}`, "./..."})
+	if err != nil {
+		return nil, err
+	}
+	var list []goPackage
+	for _, line := range lines {
+		f := strings.Split(line, "|")
+		p := goPackage{path: f[0], dir: f[1], files: strings.Fields(f[2])}
+		if slices.Contains(wanted, p.path) {
+			p.tests = strings.Fields(f[3])
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// runList returns the lines of go list.
+func runList(arguments []string) (lines []string, err error) {
+	command := exec.Command("go", append([]string{"list"}, arguments...)...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w", err)
 	}
-	var list []goPackage
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Split(strings.TrimSuffix(line, "\n"), "|"); len(f) == 4 {
-			list = append(list, goPackage{f[0], f[1], strings.Fields(f[2]), strings.Fields(f[3])})
-		}
-	}
-	return list, nil
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
 
 // sampledTests returns the names of the tests that sample, and the packages that have some.

@@ -5,7 +5,8 @@
 //
 // The test logs the seed of a sample. ROLECALL_TEST_SEED repeats it. The race detector
 // learns nothing from the rest of a list, whose members run the same code. make check
-// runs the packages that import this one without it too, with the complete lists. A test
+// also runs the tests that use this package without it, with the complete lists: package
+// sampled finds them. A test
 // that races with many rounds asks testing.Short for their number.
 package short
 
