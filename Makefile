@@ -25,8 +25,8 @@ PLAIN = ./modules/chrome ./internal/test/webpage ./internal/test/e2e \
 MODULES = modules/toolservice/kafka modules/toolservice/pulsar internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
 
 # Modules that make test leaves to make check: the validator of OpenAPI alone compiles for
-# five minutes, and the client of Pulsar for one.
-SLOW_MODULES = internal/test/openapi modules/toolservice/pulsar
+# five minutes, and the clients of Kafka and Pulsar for one each.
+SLOW_MODULES = internal/test/openapi modules/toolservice/kafka modules/toolservice/pulsar
 QUICK_MODULES = $(filter-out $(SLOW_MODULES),$(MODULES))
 
 # Packages that decide who may call a tool. Their own tests reach every statement.

@@ -53,15 +53,26 @@ func (a *api) setPause(r *http.Request, verb string, do pauser) (any, error) {
 	if err := do.all(by, q.Reason); err != nil {
 		return nil, err
 	}
-	return a.showPause(r)
+	return wire.PauseChange{All: a.orgPause()}, nil
 }
 
-// showPause answers whether the organization is paused.
-func (a *api) showPause(*http.Request) (any, error) {
+// orgPause returns the pause of the organization, nil if it is not paused.
+func (a *api) orgPause() *org.Pause {
 	if p := a.org().OrgPause(); p.IsSet() {
-		return wire.PauseChange{All: &p}, nil
+		return &p
 	}
-	return wire.PauseChange{}, nil
+	return nil
+}
+
+// showPauses answers the pauses of the organization and of roles.
+func (a *api) showPauses(*http.Request) (any, error) {
+	out := wire.PausesInForce{All: a.orgPause(), Roles: []wire.PausedRole{}}
+	for _, r := range a.org().ListRoles() {
+		if r.Suspended() {
+			out.Roles = append(out.Roles, wire.PausedRole{ID: r.ID, Name: r.Name, Suspension: r.Suspension})
+		}
+	}
+	return out, nil
 }
 
 func (a *api) pauseTask(r *http.Request, q wire.PauseRequest, do pauser) (any, error) {

@@ -8,19 +8,19 @@ import (
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
-// The operator reads whether the organization is paused, by whom and why. Callers do not.
+// The operator reads which pauses are in force, by whom and why. Callers do not.
 func TestPause_IsShown(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	c := f.LocalClient()
-	show := func() client.PauseChange {
+	show := func() client.PausesInForce {
 		t.Helper()
-		got, err := c.FindPause(t.Context())
+		got, err := c.ListPauses(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
-	if got := show(); got != (client.PauseChange{}) {
+	if got := show(); got.All != nil || len(got.Roles) != 0 {
 		t.Errorf("before a pause: %+v", got)
 	}
 	if _, err := c.Pause(t.Context(), client.PauseRequest{All: true, Reason: "inspection"}); err != nil {
@@ -35,7 +35,13 @@ func TestPause_IsShown(t *testing.T) {
 	if _, err := c.Resume(t.Context(), client.PauseRequest{All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := show(); got != (client.PauseChange{}) {
+	if got := show(); got.All != nil || len(got.Roles) != 0 {
 		t.Errorf("after it: %+v", got)
+	}
+	if _, err := c.Pause(t.Context(), client.PauseRequest{Role: "desk", Reason: "holidays"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := show().Roles; len(got) != 1 || got[0].Name != "desk" || got[0].SuspendReason != "holidays" || got[0].SuspendedBy != "operator" {
+		t.Errorf("with a paused role: %+v", got)
 	}
 }

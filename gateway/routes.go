@@ -130,8 +130,8 @@ func (a *api) taskRoutes() []route {
 			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
 			params: []parameter{reasonQuery}, scopes: toolUsers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
 		}, {
-			method: "GET", path: "/api/v1/pause", id: "findPause", summary: "Show whether the organization is paused, by whom and why",
-			scopes: operators, answer: wire.PauseChange{}, serve: jsonEndpoint(a.showPause),
+			method: "GET", path: "/api/v1/pause", id: "findPause", summary: "Show the pauses of the organization and of roles, by whom and why",
+			scopes: operators, answer: wire.PausesInForce{}, serve: jsonEndpoint(a.showPauses),
 		}, {
 			method: "POST", path: "/api/v1/pause", id: "pause", summary: "Pause a task, a role or the organization; no call of it starts after the answer",
 			scopes: toolUsers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.pause),

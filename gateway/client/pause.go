@@ -8,8 +8,9 @@ import (
 )
 
 type (
-	PauseRequest = wire.PauseRequest // names a task, a role or the organization
-	PauseChange  = wire.PauseChange  // what was paused or resumed
+	PauseRequest  = wire.PauseRequest  // names a task, a role or the organization
+	PauseChange   = wire.PauseChange   // what was paused or resumed
+	PausesInForce = wire.PausesInForce // the pauses of the organization and of roles
 )
 
 // Pause stops a task, a role or the organization until it is resumed. No call of it starts after
@@ -18,9 +19,9 @@ func (c *Client) Pause(ctx context.Context, q PauseRequest) (PauseChange, error)
 	return doJSON[PauseChange](ctx, c, request{method: http.MethodPost, path: apiPath("pause"), body: q})
 }
 
-// FindPause returns the pause of the organization in All, nil if it is not paused.
-func (c *Client) FindPause(ctx context.Context) (PauseChange, error) {
-	return doJSON[PauseChange](ctx, c, request{method: http.MethodGet, path: apiPath("pause")})
+// ListPauses returns the pauses of the organization and of roles.
+func (c *Client) ListPauses(ctx context.Context) (PausesInForce, error) {
+	return doJSON[PausesInForce](ctx, c, request{method: http.MethodGet, path: apiPath("pause")})
 }
 
 // Resume ends a pause. Work goes on where it stopped. The error has the code Conflict if a task

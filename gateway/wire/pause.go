@@ -14,9 +14,22 @@ type PauseRequest struct {
 	Reason string          `json:"reason,omitempty"`
 }
 
-// PauseChange is what was paused or resumed, as it is now. GET /api/v1/pause answers with All alone.
+// PauseChange is what was paused or resumed, as it is now.
 type PauseChange struct {
 	Task *Task       `json:"task,omitempty"`
 	Role *RoleChange `json:"role,omitempty"`
 	All  *org.Pause  `json:"all,omitempty"` // absent when the organization is not paused
+}
+
+// PausesInForce are the pauses of the organization and of roles. Tasks have their own in their status.
+type PausesInForce struct {
+	All   *org.Pause   `json:"all,omitempty"` // absent when the organization is not paused
+	Roles []PausedRole `json:"roles"`         // by name
+}
+
+// PausedRole is a role that is paused.
+type PausedRole struct {
+	ID   identity.RoleID `json:"id"`
+	Name string          `json:"name"`
+	org.Suspension
 }

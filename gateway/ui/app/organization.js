@@ -17,7 +17,6 @@ import { reveal, rows, top } from "./rows.js";
 /** @typedef {import("./organization-model.js").Task} Task */
 
 const drawnMost = 500; // agents in the picture
-const rolesRead = 5000; // for those that are paused
 const recently = 60_000; // milliseconds for which a denial is marked
 
 /** What is open and folded is kept while the page is open. */
@@ -28,11 +27,11 @@ export const organization = {
   id: "organization", title: "Organization", key: "o", scope: "operator",
   loadKey: () => "",
   async load(_, signal) {
-    const [page, { all }, waiting, roles] = await Promise.all([
-      list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal), list("api/v1/approvals", {}, 1000, signal), list("api/v1/roles", {}, rolesRead, signal),
+    const [page, { all, roles }, waiting] = await Promise.all([
+      list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal), list("api/v1/approvals", {}, 1000, signal),
     ]);
     const tree = newTree(page.items, page.more);
-    addRolePauses(tree, new Set(roles.items.filter((r) => r.suspendedAt).map((r) => r.name)));
+    addRolePauses(tree, new Set(roles.map((/** @type {any} */ r) => r.name)));
     addApprovals(tree, waiting.items);
     addQuestions(tree, await openQuestions(tree, signal));
     for (const task of tree.tasks.values()) { // with one task, what it did is the first thing to see
