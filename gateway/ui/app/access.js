@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { list, send } from "./api.js";
+import { approvalText } from "./approval-rules.js";
 import { command, count } from "./format.js";
 import { grantHint } from "./grant-hint.js";
 import { commandLine, facts, filterField, mark, quiet, table } from "./parts.js";
@@ -9,7 +10,7 @@ import { placeLink, roleLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
-/** @typedef {{id: string, name: string, allowed: Set<string>}} Row a role and the tools that it may call */
+/** @typedef {{id: string, name: string, allowed: Set<string>, waits: Set<string>}} Row a role, the tools that it may call, and those of them that need approval */
 
 const rolesShown = 200, toolsShown = 60; // in the matrix
 
@@ -60,10 +61,11 @@ async function loadMatrix(signal) {
   let fromTool;
   do {
     const part = await list("api/v1/matrix", { fromTool }, rolesShown, signal);
-    for (const { id, name, allowed } of part.items) {
-      const row = rows.get(id) ?? { id, name, allowed: new Set() };
+    for (const { id, name, allowed, waits = [] } of part.items) {
+      const row = rows.get(id) ?? { id, name, allowed: new Set(), waits: new Set() };
       rows.set(id, row);
       allowed.forEach((/** @type {string} */ tool) => row.allowed.add(tool));
+      waits.forEach((/** @type {string} */ tool) => row.waits.add(tool));
     }
     fromTool = part.last.nextTool;
   } while (fromTool);
@@ -89,7 +91,7 @@ function choice(label, name, values, place) {
 function oneVerdict(data, role, page) {
   const v = data.verdict, operator = page.session.operator;
   return html`<div class="card">
-    <h2>${v.allowed ? mark("good", `Role ${role} may call ${v.tool}`) : mark("bad", `Role ${role} may not call ${v.tool}`)}</h2>
+    <h2>${decision(role, v)}</h2>
     ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], ["Epoch", v.epoch]])}
     ${v.limits?.length ? html`<h3>Every limit that applies</h3>${table("Limits", ["Limit", "Of role", "Allows", "Decides"], v.limits.map((/** @type {any} */ l) => ({
       cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? operator ? html`<a href=${roleLink(l.roleId)}>${l.role}</a>` : l.role : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
@@ -97,6 +99,19 @@ function oneVerdict(data, role, page) {
     ${v.group && !v.allowed && (role === "root" || v.rule?.startsWith("the toolGroups of")) ? html`<p>${grantHint(role, v.group, operator)}</p>` : nothing}
     ${operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
     ${commandLine(command("can", "--role", role, "--why", v.tool))}` : nothing}</div>`;
+}
+
+/** @param {string} role @param {any} v */
+function decision(role, v) {
+  if (!v.allowed) {
+    return mark("bad", `Role ${role} may not call ${v.tool}`);
+  }
+  return v.waits ? mark("approval", `Role ${role} may call ${v.tool} ${approvalText(v.approval)}`) : mark("good", `Role ${role} may call ${v.tool}`);
+}
+
+/** @param {any} v */
+function answerMark(v) {
+  return !v.allowed ? mark("bad", "no") : v.waits ? mark("approval", approvalText(v.approval)) : mark("good", "yes");
 }
 
 /**
@@ -125,10 +140,10 @@ function holders(data, tool) {
 
 /** @param {any} data @param {string} role */
 function verdicts(data, role) {
-  const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed).length;
-  return html`<p>Role ${role} may call ${count(allowed, "tool")} of ${data.verdicts.length}.</p>
+  const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed), waits = allowed.filter((/** @type {any} */ v) => v.waits);
+  return html`<p>Role ${role} may call ${count(allowed.length, "tool")} of ${data.verdicts.length}${waits.length ? `, ${waits.length} of them with approval` : ""}.</p>
     ${table("Tools", ["Tool", "Group", "Allowed", "Rule"], data.verdicts.map((/** @type {any} */ v) => ({
-      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), v.allowed ? mark("good", "yes") : mark("bad", "no"), v.rule],
+      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), answerMark(v), v.rule],
     })))}${commandLine(command("can", "--role", role))}`;
 }
 
@@ -145,21 +160,34 @@ function matrix(data, place) {
       <caption class="hidden">Which role may call which tool</caption>
       <thead><tr><th scope="col"><span class="hidden">Role</span></th>${shown.map((/** @type {any} */ t) => html`<th scope="col" title="${t.group}, ${t.effect}"><a href=${placeLink("access", "", { tool: t.name })}>${t.name}</a></th>`)}</tr></thead>
       <tbody>${data.rows.map((/** @type {Row} */ row) => matrixRow(row, shown))}</tbody></table></div>
-    <p class="quiet">✓ allowed, · denied. Choose a cell for the rule that decides.</p>`;
+    <p class="quiet">✓ allowed, ◇ with approval, · denied. Choose a cell for the rule that decides.</p>`;
 }
 
 /** @param {Row} row @param {any[]} tools */
-function matrixRow({ id, name, allowed }, tools) {
+function matrixRow(row, tools) {
+  const { id, name } = row;
   return html`<tr><th scope="row"><a href=${roleLink(id)}>${name}</a></th>${tools.map((t) => {
-    const yes = allowed.has(t.name);
-    return html`<td><button type="button" class=${yes ? "yes" : "no"} aria-label="${name} ${yes ? "may" : "may not"} call ${t.name}" @click=${() => setParams({ role: name, tool: t.name })}>${yes ? "✓" : "·"}</button></td>`;
+    const { kind, sign, words } = answers[answerOf(row, t.name)];
+    return html`<td><button type="button" class=${kind} aria-label=${words(name, t.name)} @click=${() => setParams({ role: name, tool: t.name })}>${sign}</button></td>`;
   })}</tr>`;
+}
+
+/** The three answers, as cells show them. */
+const answers = {
+  "yes": { kind: "yes", sign: "✓", words: (/** @type {string} */ role, /** @type {string} */ tool) => `${role} may call ${tool}` },
+  "with approval": { kind: "approval", sign: "◇", words: (/** @type {string} */ role, /** @type {string} */ tool) => `${role} may call ${tool} with approval` },
+  "no": { kind: "no", sign: "·", words: (/** @type {string} */ role, /** @type {string} */ tool) => `${role} may not call ${tool}` },
+};
+
+/** @param {Row} row @param {string} tool */
+function answerOf({ allowed, waits }, tool) {
+  return waits.has(tool) ? "with approval" : allowed.has(tool) ? "yes" : "no";
 }
 
 /** @param {any[]} tools @param {Row[]} rows */
 function download(tools, rows) {
   const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
-  const lines = rows.map(({ name, allowed }) => [name, ...tools.map((t) => allowed.has(t.name) ? "yes" : "no")].map(cell).join(","));
+  const lines = rows.map((row) => [row.name, ...tools.map((t) => answerOf(row, t.name))].map(cell).join(","));
   const text = [["role", ...tools.map((t) => t.name)].map(cell).join(","), ...lines].join("\r\n");
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
