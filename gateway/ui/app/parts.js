@@ -40,11 +40,11 @@ export function announce(/** @type {string} */ text) {
 
 /**
  * A mark with a sign and a word, so that nothing is told by colour alone.
- * @param {"good" | "bad" | "wait" | "work" | "off" | "unknown" | "plus" | "minus" | "approval"} kind
+ * @param {"good" | "bad" | "wait" | "work" | "off" | "unknown" | "plus" | "minus" | "approval" | "note"} kind
  * @param {string} text
  */
 export function mark(kind, text) {
-  const sign = { good: "✓", bad: "✕", wait: "◷", work: "▸", off: "○", unknown: "?", plus: "+", minus: "−", approval: "◇" }[kind];
+  const sign = { good: "✓", bad: "✕", wait: "◷", work: "▸", off: "○", unknown: "?", plus: "+", minus: "−", approval: "◇", note: "!" }[kind];
   return html`<span class="mark ${kind}"><span class="sign" aria-hidden="true">${sign}</span>${text}</span>`;
 }
 
