@@ -30,6 +30,29 @@ class StyleDirective extends Directive {
 }
 export const styled = directive(StyleDirective);
 
+/** Says by attributes of an element whether more of its content is on the right. */
+class EdgeDirective extends Directive {
+  /** @type {ResizeObserver | undefined} */
+  observer;
+
+  render() {
+    return nothing;
+  }
+
+  /** @param {any} part */
+  update({ element }) {
+    if (!this.observer) {
+      const look = () => element.toggleAttribute("data-more", element.scrollLeft + element.clientWidth < element.scrollWidth - 1);
+      element.addEventListener("scroll", look, { passive: true });
+      this.observer = new ResizeObserver(look);
+      this.observer.observe(element);
+      setTimeout(() => element.firstElementChild && this.observer?.observe(element.firstElementChild));
+    }
+    return nothing;
+  }
+}
+export const scrollEdges = directive(EdgeDirective);
+
 /** Says something to screen readers, such as the number of rows that a filter left. */
 export function announce(/** @type {string} */ text) {
   const region = document.getElementById("announcements");

@@ -132,7 +132,7 @@ function oneRole(data, page) {
   const { role, draft } = data;
   return html`<div class="split"><form @submit=${(/** @type {Event} */ e) => { e.preventDefault(); save(data, page); }}>
       ${data.overtaken ? html`<div class="notice" role="alert">${mark("note", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
-      ${isDeclared(role) ? html`<div class="note">This role is declared in the configuration. Change it in its file: the page cannot. <code>serve</code> reloads the file.</div>` : nothing}
+      ${isDeclared(role) ? html`<div class="note">This role is declared in the configuration. Change it in its file: this page does not. <code>serve</code> reloads the file.</div>` : nothing}
       ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is paused.")}</div>` : nothing}
       ${groupFields(data, page)}
       ${otherFields(data, page)}
