@@ -20,7 +20,7 @@ export const access = {
   load: (place, signal, page) => page.session.operator ? loadForOperator(place.params, signal) : loadForCaller(place.params),
   fold: (_, e) => e.type === "role_changed" || e.type.startsWith("group_") ? "reload" : false,
   tools: (data, place, page) => html`${page.session.operator ? choice("Role", "role", data.roles.map((/** @type {any} */ r) => r.name), place) : nothing}
-    ${choice("Tool", "tool", data.tools.map((/** @type {any} */ t) => t.name), place)}`,
+    ${data.tools.length ? choice("Tool", "tool", data.tools.map((/** @type {any} */ t) => t.name), place) : nothing}`,
   render(data, place, page) {
     const { role, tool } = place.params;
     if (data.verdict) {

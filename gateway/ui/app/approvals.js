@@ -106,7 +106,7 @@ function oneRequest(data, page) {
       ${a.operation ? nothing : draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
       <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
       <button type="button" class="primary" ?disabled=${draft !== undefined && parsed(draft) === undefined || Boolean(a.refusal) && !mayOverride(a, page)} @click=${() => decide("approve", data, page)}>${a.refusal && mayOverride(a, page) ? "Override" : "Approve"} … <kbd>y</kbd></button></div>
-    ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role, tool: a.tool })}>What may role ${a.role} do without approval?</a></p>`}
+    ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role })}>What may role ${a.role} call without approval?</a></p>`}
     ${commandLine(command("approval", "show", a.id))}</aside>`;
 }
 
