@@ -129,7 +129,7 @@ type listedPrices struct {
 func newModelReport(d config.Model, r app.ModelReport) modelReport {
 	shown := modelReport{
 		Model: d.Name, Type: d.Type, Name: d.Model, BaseURL: d.BaseURL,
-		Answers: r.Err == nil, Text: r.Text, Millis: r.Time.Milliseconds(), Streams: r.Streams, StreamOff: !d.Stream, Tools: r.Tools,
+		Answers: r.Err == nil, Text: r.Text, Millis: r.Time.Milliseconds(), Streams: r.Streams, StreamOff: !d.Stream, Tools: r.CalledTool,
 		Window: r.Window, Advice: append([]string{}, r.Advice...),
 	}
 	if r.Err != nil {

@@ -40,8 +40,8 @@ func (q *questioner) setPerson(in io.Reader, screen *terminal) {
 // beginQuestion makes room for a question on the terminal. Other output is held back until end is
 // called.
 func (t *terminal) beginQuestion() (end func()) {
-	t.releaseArea()
-	return t.lock()
+	t.keepArea()
+	return t.holdOutput()
 }
 
 // remoteQuestioner returns what answers the questions of a task of another process, to which api

@@ -60,7 +60,7 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 func newHuman(in io.Reader, screen *terminal) model.Model {
 	screen.disableArea()
 	name := func(id identity.AgentID, role string) string { return screen.names.nameOf(string(id), role) }
-	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.lock})
+	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.holdOutput})
 }
 
 // withSession opens a session, serves its socket while fn runs, and closes it. When the

@@ -11,17 +11,16 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal writes to stderr. If that is a terminal, it keeps an area of lines, such as the
-// tree of agents, below the scrolling text and redraws it when it changes. It is safe for
-// concurrent use.
+// terminal writes text that scrolls. On a real terminal it also draws an area of lines below
+// the text, such as the tree of agents. It is safe for concurrent use.
 type terminal struct {
 	out   io.Writer
 	names agentNames // of the agents shown
 
 	mu       sync.Mutex        // guards the fields below and the order of writes
-	size     func() screenSize // of the terminal; nil if there is none, or no area is drawn on it
+	size     func() screenSize // of the terminal; nil draws no area
 	area     []string          // what is drawn; each line fits in a row, unless the terminal became narrower
-	locked   bool              // a person is being asked
+	held     bool              // a person is being asked: text is held back
 	buffered strings.Builder   // text written meanwhile
 }
 
@@ -35,8 +34,8 @@ const maxBuffered = 64 << 10
 // newTerminal returns a terminal that draws an area only if out is a terminal.
 func newTerminal(out io.Writer) *terminal { return &terminal{out: out, size: sizeOf(out)} }
 
-// screen is an output that is a terminal without being a file.
-type screen interface {
+// sizedWriter is a terminal that is no file; tests have one.
+type sizedWriter interface {
 	io.Writer
 	Size() (columns, rows int)
 }
@@ -47,7 +46,7 @@ func sizeOf(out io.Writer) func() screenSize {
 		out = w.Writer
 	}
 	switch f := out.(type) {
-	case screen:
+	case sizedWriter:
 		return func() screenSize { return usableSize(f.Size()) }
 	case *os.File:
 		if !term.IsTerminal(int(f.Fd())) {
@@ -96,28 +95,28 @@ func (t *terminal) disableArea() {
 	t.size, t.area = nil, nil
 }
 
-// releaseArea leaves what is drawn on the terminal. Later text comes below it.
-func (t *terminal) releaseArea() {
+// keepArea leaves what is drawn on the terminal. Later text comes below it.
+func (t *terminal) keepArea() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.area = nil
 }
 
-// lock holds back all output except that of a promptWriter, until unlock is called.
-func (t *terminal) lock() (unlock func()) {
+// holdOutput holds back all output except that of a promptWriter, until release is called.
+func (t *terminal) holdOutput() (release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.locked = true
+	t.held = true
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.locked = false
-		_ = t.release() // a write error also reaches the model of type human
+		t.held = false
+		_ = t.flushHeld() // the next write to out, such as a question, fails with the same error
 	}
 }
 
-// release writes what was held back. It must be called with mu held.
-func (t *terminal) release() error {
+// flushHeld writes what was held back. It must be called with mu held.
+func (t *terminal) flushHeld() error {
 	text := t.buffered.String()
 	t.buffered.Reset()
 	_, err := io.WriteString(t.out, text)
@@ -143,17 +142,18 @@ func (t *terminal) Write(text []byte) (int, error) {
 }
 
 // update prints text and draws area below it; a nil area keeps the previous one. The text
-// must end a line if there is an area. It writes nothing if nothing has changed.
+// must end a line if there is an area. It writes nothing if nothing has changed. While output is
+// held, text is buffered and area is ignored.
 func (t *terminal) update(text string, area []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if text == "" && (area == nil || slices.Equal(area, t.area)) {
 		return nil
 	}
-	if t.locked {
+	if t.held {
 		t.buffered.WriteString(text)
 		if t.buffered.Len() > maxBuffered {
-			return t.release()
+			return t.flushHeld()
 		}
 		return nil
 	}

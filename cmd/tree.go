@@ -67,7 +67,7 @@ func (v *treeView) close() {
 	v.ended = true
 	v.mu.Unlock()
 	_ = v.draw("") // nothing is lost: it shows less than before
-	v.lines.screen.releaseArea()
+	v.lines.screen.keepArea()
 }
 
 // node is an agent in the tree.

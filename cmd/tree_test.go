@@ -212,7 +212,7 @@ func TestTerminal_LockHoldsBackOutput(t *testing.T) {
 		}
 	}
 	say("before\n")
-	unlock := s.lock()
+	unlock := s.holdOutput()
 	say("one\n")
 	if _, err := (promptWriter{s}).Write([]byte("worker> ")); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestTerminal_LockHoldsBackOutput(t *testing.T) {
 	if want := "before\nworker> one\ntwo\nafter\n"; out.String() != want {
 		t.Errorf("after unlock: %q, want %q", out.String(), want)
 	}
-	defer s.lock()()
+	defer s.holdOutput()()
 	say(strings.Repeat("x", maxBuffered+1))
 	if !strings.HasSuffix(out.String(), "x") {
 		t.Error("more than maxBuffered is held back")

@@ -29,13 +29,13 @@ func (a *api) authzenRoutes() []route {
 	return []route{
 		{
 			method: "POST", path: evaluationPath, id: "evaluateAccess", summary: "Ask whether a role, an agent or a caller may call a tool",
-			scopes: callers, protocol: authzenProtocol, body: wire.Evaluation{}, answer: wire.Decision{}, serve: echoRequestID(a.countedEndpoint(a.evaluateAccess)),
+			scopes: toolUsers, protocol: authzenProtocol, body: wire.Evaluation{}, answer: wire.Decision{}, serve: echoRequestID(a.countedEndpoint(a.evaluateAccess)),
 		}, {
 			method: "POST", path: evaluationsPath, id: "evaluateAccesses", summary: "Ask several such questions",
-			scopes: callers, protocol: authzenProtocol, body: wire.Evaluations{}, answer: answerOneOf{wire.Decisions{}, wire.Decision{}}, serve: echoRequestID(a.countedEndpoint(a.evaluateAccesses)),
+			scopes: toolUsers, protocol: authzenProtocol, body: wire.Evaluations{}, answer: answerOneOf{wire.Decisions{}, wire.Decision{}}, serve: echoRequestID(a.countedEndpoint(a.evaluateAccesses)),
 		}, {
 			method: "GET", path: decisionPointPath, id: "showDecisionPoint", summary: "Show where the Authorization API is",
-			scopes: everybody, protocol: authzenProtocol, answer: wire.DecisionPoint{}, serve: jsonEndpoint(a.showDecisionPoint),
+			scopes: public, protocol: authzenProtocol, answer: wire.DecisionPoint{}, serve: jsonEndpoint(a.showDecisionPoint),
 		},
 	}
 }

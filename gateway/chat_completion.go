@@ -22,13 +22,13 @@ func (a *api) openaiRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/v1/models", id: "listModels", summary: "List the roles that the sender may ask, as models",
-			scopes: callers, protocol: openaiProtocol, answer: openaiapi.ModelList{}, serve: jsonEndpoint(a.listModels),
+			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelList{}, serve: jsonEndpoint(a.listModels),
 		}, {
 			method: "GET", path: "/v1/models/{model}", id: "findModel", summary: "Show one role that the sender may ask, as a model",
-			scopes: callers, protocol: openaiProtocol, answer: openaiapi.Model{}, errors: []errcode.Code{errcode.RoleNotFound}, serve: jsonEndpoint(a.findModel),
+			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelEntry{}, errors: []errcode.Code{errcode.RoleNotFound}, serve: jsonEndpoint(a.findModel),
 		}, {
 			method: "POST", path: "/v1/chat/completions", id: "completeChat", summary: "Ask an agent of the role that model names, and wait for its answer",
-			params: []parameter{idempotencyKey}, scopes: callers, protocol: openaiProtocol, body: map[string]any{}, answer: openaiapi.Completion{},
+			params: []parameter{idempotencyKey}, scopes: toolUsers, protocol: openaiProtocol, body: map[string]any{}, answer: openaiapi.Completion{},
 			media: answerStream, errors: askErrors, serve: a.completeChat,
 		},
 	}
@@ -36,7 +36,7 @@ func (a *api) openaiRoutes() []route {
 
 // listModels lists the roles that the sender may ask.
 func (a *api) listModels(r *http.Request) (any, error) {
-	out := openaiapi.ModelList{Object: "list", Data: []openaiapi.Model{}}
+	out := openaiapi.ModelList{Object: "list", Data: []openaiapi.ModelEntry{}}
 	for _, role := range a.org().AskableRoles(auth.SenderOf(r)) {
 		out.Data = append(out.Data, openaiapi.NewModel(role.Name, role.CreatedAt))
 	}
@@ -87,7 +87,7 @@ func (a *api) completeChat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := openaiapi.Writer{ID: "chatcmpl-" + string(id), Model: q.Model, Created: task.CreatedAt}
+	out := openaiapi.CompletionBuilder{ID: "chatcmpl-" + string(id), Model: q.Model, Created: task.CreatedAt}
 	if q.Stream {
 		return a.streamCompletion(w, r, task, out, q.StreamOptions != nil && q.StreamOptions.IncludeUsage)
 	}
@@ -98,7 +98,7 @@ func (a *api) completeChat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return wire.WriteJSON(w, http.StatusOK, out.Answer(task.Result, task.Incomplete, openaiapi.NewUsage(usage)))
+	return wire.WriteJSON(w, http.StatusOK, out.WholeAnswer(task.Result, task.Incomplete, openaiapi.NewUsage(usage)))
 }
 
 // chatSpec converts a request for a chat completion. Such a request cannot name groups: without
@@ -141,7 +141,7 @@ func (a *api) awaitCompletion(r *http.Request, id identity.TaskID) (org.Task, er
 
 // streamCompletion streams what the first agent of a task writes. It has the text that the agent
 // writes before its calls, too.
-func (a *api) streamCompletion(w http.ResponseWriter, r *http.Request, task org.Task, out openaiapi.Writer, usage bool) error {
+func (a *api) streamCompletion(w http.ResponseWriter, r *http.Request, task org.Task, out openaiapi.CompletionBuilder, usage bool) error {
 	ctx, cancel := UntilShutdown(r.Context())
 	defer cancel()
 	s := &chunkStream{eventStream: newEventStream(w, r), out: out}
@@ -180,7 +180,7 @@ func (a *api) endCompletion(ctx context.Context, r *http.Request, s *chunkStream
 	if err := s.sendRest(openaiapi.ResultText(task.Result)); err != nil {
 		return nil // the client has gone
 	}
-	_ = s.sendData(s.out.End(task.Incomplete))
+	_ = s.sendData(s.out.FinalChunk(task.Incomplete))
 	if usage {
 		_ = s.sendData(s.out.UsageChunk(openaiapi.NewUsage(used)))
 	}
@@ -192,7 +192,7 @@ func (a *api) endCompletion(ctx context.Context, r *http.Request, s *chunkStream
 // chunkStream writes chunks of a chat completion.
 type chunkStream struct {
 	*eventStream
-	out     openaiapi.Writer
+	out     openaiapi.CompletionBuilder
 	begun   bool            // a chunk was sent
 	current strings.Builder // what was sent of the answer in progress
 	ended   bool            // the answer in progress has ended: another one begins a paragraph

@@ -199,9 +199,9 @@ func (a *api) mux() *http.ServeMux {
 		mux.Handle("GET "+path, ui.Assets())
 	}
 	for path, allowed := range methods {
-		mux.Handle(path, a.authorize(callers, methodNotAllowed(strings.Join(allowed, ", "))))
+		mux.Handle(path, a.authorize(toolUsers, methodNotAllowed(strings.Join(allowed, ", "))))
 	}
-	mux.Handle("/", a.authorize(callers, routeNotFound))
+	mux.Handle("/", a.authorize(toolUsers, routeNotFound))
 	return mux
 }
 

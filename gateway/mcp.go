@@ -24,7 +24,7 @@ func (a *api) mcpRoutes() (list []route) {
 		} {
 			list = append(list, route{
 				method: m.method, path: at.path, id: m.id + at.suffix, summary: m.summary,
-				scopes: callers, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
+				scopes: toolUsers, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
 			})
 		}
 	}

@@ -58,16 +58,16 @@ func (a *api) loginRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/mcp-servers", id: "listMCPServers", summary: "List the MCP servers with OAuth, and the logins of the sender; all logins for the operator",
-			params: paged(), scopes: callers, answer: wire.Page[wire.MCPServer]{}, serve: a.listEndpoint(a.listServers),
+			params: paged(), scopes: toolUsers, answer: wire.Page[wire.MCPServer]{}, serve: a.listEndpoint(a.listServers),
 		}, {
 			method: "POST", path: loginPath, id: "beginLogin", summary: "Begin a login of the sender at an MCP server",
-			scopes: callers, body: wire.MCPLoginRequest{}, answer: wire.MCPLoginOffer{}, errors: failures, serve: a.countedEndpoint(a.beginLogin),
+			scopes: toolUsers, body: wire.MCPLoginRequest{}, answer: wire.MCPLoginOffer{}, errors: failures, serve: a.countedEndpoint(a.beginLogin),
 		}, {
 			method: "POST", path: loginPath + "/{id}", id: "finishLogin", summary: "Complete a login of the sender with the answer of the issuer",
-			scopes: callers, body: wire.MCPLoginAnswer{}, answer: wire.MCPLogin{}, errors: failures, serve: a.countedEndpoint(a.finishLogin),
+			scopes: toolUsers, body: wire.MCPLoginAnswer{}, answer: wire.MCPLogin{}, errors: failures, serve: a.countedEndpoint(a.finishLogin),
 		}, {
 			method: "DELETE", path: loginPath, id: "logout", summary: "Forget the login of the sender at an MCP server",
-			scopes: callers, answer: wire.MCPLogin{}, errors: []errcode.Code{errcode.ItemNotFound}, serve: jsonEndpoint(a.logout),
+			scopes: toolUsers, answer: wire.MCPLogin{}, errors: []errcode.Code{errcode.ItemNotFound}, serve: jsonEndpoint(a.logout),
 		},
 	}
 }

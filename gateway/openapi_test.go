@@ -148,8 +148,8 @@ func parameters(r route) (list []obj) {
 		if p.kind != "" {
 			schema["type"] = p.kind
 		}
-		if p.words != nil {
-			schema["enum"] = p.words
+		if p.allowed != nil {
+			schema["enum"] = p.allowed
 		}
 		if p.repeats {
 			schema = obj{"type": "array", "items": schema}

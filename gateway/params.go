@@ -35,7 +35,7 @@ func paged(more ...parameter) []parameter {
 func statusQuery[T ~string](words []T) parameter {
 	p := parameter{name: "status", about: "only those with this status"}
 	for _, w := range words {
-		p.words = append(p.words, string(w))
+		p.allowed = append(p.allowed, string(w))
 	}
 	return p
 }

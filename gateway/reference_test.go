@@ -93,8 +93,8 @@ func parameterRows(list []route) (rows []string) {
 			if p.header {
 				name = "header " + name
 			}
-			if p.words != nil {
-				about += ": `" + strings.Join(p.words, "`, `") + "`"
+			if p.allowed != nil {
+				about += ": `" + strings.Join(p.allowed, "`, `") + "`"
 			}
 			rows = append(rows, fmt.Sprintf("| %s | `%s %s` | %s |\n", name, r.method, r.displayPath(), about))
 		}

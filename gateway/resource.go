@@ -21,7 +21,7 @@ func (a *api) resourceRoutes() []route {
 		list = append(list, route{path: resourcePath + at.path, id: "showResourceMCP" + at.suffix, summary: "Show which issuers this endpoint of MCP accepts"})
 	}
 	for i := range list {
-		list[i].method, list[i].scopes, list[i].answer = http.MethodGet, everybody, wire.Resource{}
+		list[i].method, list[i].scopes, list[i].answer = http.MethodGet, public, wire.Resource{}
 		list[i].errors, list[i].serve = []errcode.Code{wire.RouteNotFound}, jsonEndpoint(a.showResource)
 	}
 	return list

@@ -14,12 +14,12 @@ import (
 // are made from the routes.
 type route struct {
 	method, path string // the path is a pattern of http.ServeMux
-	id           string // its name in the document, unique
-	tag          string // what it is about; see routes
+	id           string // operationId in the document, unique
+	tag          string // group in the document, set by tagged
 	summary      string
-	scopes       auth.ScopeSet  // whose senders it serves; none by default
+	scopes       auth.ScopeSet  // scopes of the tokens that it serves; the zero set serves nobody
 	hook         bool           // its endpoint authenticates the sender by the secret of a trigger, not by a token
-	anyQuery     bool           // other query parameters are accepted, because another program writes the URL
+	anyQuery     bool           // unknown query parameters are ignored: an identity provider writes the URL
 	params       []parameter    // other query parameters are rejected, so that a misspelled dryRun changes nothing
 	body         any            // a value of the type of the request's body; nil for none
 	optional     bool           // the body may be left out
@@ -35,7 +35,7 @@ type route struct {
 // nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
 
-// protocol names who has defined the shapes of a route. The zero protocol is this API.
+// protocol names the specification that defines a route's bodies. The zero protocol is this API.
 type protocol string
 
 // Other protocols, whose shapes the document does not repeat.
@@ -46,7 +46,7 @@ const (
 	authzenProtocol protocol = "the Authorization API 1.0 (AuthZEN)"
 )
 
-// answerOneOf has values of the types that an answer may have.
+// answerOneOf lists one value of each type that an answer may have.
 type answerOneOf []any
 
 // media is the media type of an answer. item is a value of the type of each item of a
@@ -61,7 +61,7 @@ type parameter struct {
 	name    string
 	about   string
 	kind    string   // type in JSON schema; "" is string
-	words   []string // the values that it may have; nil for any
+	allowed []string // the only values; nil allows any
 	header  bool
 	repeats bool // it may be given several times
 }
@@ -69,10 +69,10 @@ type parameter struct {
 // The scopes that routes take.
 var (
 	operators = auth.ScopesOf(auth.ScopeOperator)
-	callers   = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole)
+	toolUsers = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole)
 	monitors  = auth.ScopesOf(auth.ScopeOperator, auth.ScopeMetrics)
-	holders   = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics)
-	everybody = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics, auth.ScopeNone)
+	anyToken  = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics)
+	public    = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics, auth.ScopeNone)
 )
 
 // commonErrors are the codes that every route for authenticated senders may answer.

@@ -39,20 +39,20 @@ func (a *api) processRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: rootPath, id: "listRoutes", summary: "List the routes that the sender may use",
-			scopes: callers, answer: wire.Index{}, serve: jsonEndpoint(a.index),
+			scopes: toolUsers, answer: wire.Index{}, serve: jsonEndpoint(a.index),
 		}, {
 			method: "GET", path: "/healthz", id: "checkHealth", summary: "Report that the process is running",
-			scopes: everybody, answer: wire.Health{}, serve: jsonEndpoint(a.health),
+			scopes: public, answer: wire.Health{}, serve: jsonEndpoint(a.health),
 		}, {
 			method: "GET", path: "/readyz", id: "checkReady", summary: "Report whether the process can take work",
 			params: []parameter{{name: "exclude", repeats: true, about: "a reason of not_ready that does not count"}},
-			scopes: everybody, answer: wire.Health{}, errors: []errcode.Code{wire.NotReady}, serve: jsonEndpoint(a.ready),
+			scopes: public, answer: wire.Health{}, errors: []errcode.Code{wire.NotReady}, serve: jsonEndpoint(a.ready),
 		}, {
 			method: "GET", path: "/metrics", id: "showMetrics", summary: "Show the metrics in the text format of Prometheus",
 			scopes: monitors, media: []media{{name: "text/plain"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.showMetrics,
 		}, {
 			method: "GET", path: "/api/openapi.json", id: "showDocument", summary: "Show this document",
-			scopes: callers, answer: map[string]any{}, serve: showDocument,
+			scopes: toolUsers, answer: map[string]any{}, serve: showDocument,
 		}, {
 			method: "GET", path: "/api/v1/config", id: "showConfig", summary: "Show the digest of the active configuration",
 			scopes: operators, answer: wire.Configuration{}, serve: jsonEndpoint(a.showConfig),
@@ -73,7 +73,7 @@ func (a *api) processRoutes() []route {
 				{name: "from", about: "counts events from this time: RFC 3339, or a duration before now such as 24h"},
 				{name: "to", about: "counts events before this time"},
 			},
-			scopes: callers, answer: wire.UsageReport{}, serve: a.listEndpoint(a.showUsage),
+			scopes: toolUsers, answer: wire.UsageReport{}, serve: a.listEndpoint(a.showUsage),
 		}, {
 			method: "GET", path: "/api/v1/tokens", id: "listTokens", summary: "List the tokens of the configuration, sorted by name",
 			params: paged(), scopes: operators, answer: wire.Page[wire.Token]{}, serve: jsonEndpoint(a.listTokens),
@@ -97,53 +97,53 @@ func (a *api) taskRoutes() []route {
 		{
 			method: "GET", path: "/api/v1/tasks", id: "listTasks", summary: "List tasks, newest first",
 			params: paged(statusQuery(taskStatuses), sinceQuery, parameter{name: "agents", kind: "boolean", about: "lists the agents of each task with it"}),
-			scopes: callers, answer: wire.Page[wire.Task]{}, serve: a.listEndpoint(a.listTasks),
+			scopes: toolUsers, answer: wire.Page[wire.Task]{}, serve: a.listEndpoint(a.listTasks),
 		}, {
 			method: "POST", path: "/api/v1/tasks", id: "startTask", summary: "Start a task; the answer comes when it is recorded",
-			params: []parameter{idempotencyKey}, scopes: callers, body: wire.TaskRequest{}, answer: wire.Task{}, status: http.StatusAccepted,
+			params: []parameter{idempotencyKey}, scopes: toolUsers, body: wire.TaskRequest{}, answer: wire.Task{}, status: http.StatusAccepted,
 			errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.NoToolsAvailable, errcode.Conflict, errcode.WorkspaceNotBound, errcode.StorageLow, errcode.LimitExceeded},
 			serve:  jsonEndpoint(a.startTask),
 		}, {
 			method: "POST", path: "/api/v1/agent", id: "askAgent", summary: "Ask an agent in a role, and wait for its answer",
-			params: []parameter{idempotencyKey}, scopes: callers, body: wire.AgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
+			params: []parameter{idempotencyKey}, scopes: toolUsers, body: wire.AgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
 			errors: askErrors, serve: a.askAgent,
 		}, {
 			method: "POST", path: "/api/v1/flow/{flow}/service/agent", id: "askFlowAgent", summary: "Ask an agent as TrustGraph's client does; the flow is its role, or default for that of the sender",
-			params: []parameter{idempotencyKey}, scopes: callers, body: wire.FlowAgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
+			params: []parameter{idempotencyKey}, scopes: toolUsers, body: wire.FlowAgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
 			errors: askErrors, serve: a.askFlowAgent,
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}", id: "findTask", summary: "Show one task with its result",
 			params: []parameter{{name: "wait", about: "waits so long for the end of the task, such as 30s; at most 10m"}},
-			scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.showTask),
+			scopes: toolUsers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.showTask),
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}/events", id: "followTask", summary: "Stream the events of a task, oldest first, until its result",
 			params: []parameter{followQuery, {name: "deltas", kind: "boolean", about: "with follow: adds the text that models are generating"}, afterQuery, lastEventID},
-			scopes: callers, media: eventStreams, errors: unknown, serve: a.taskEvents,
+			scopes: toolUsers, media: eventStreams, errors: unknown, serve: a.taskEvents,
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}/spans", id: "listSpans", summary: "List what took time in a task: answers of models, calls and waits for approval, oldest first",
-			params: paged(), scopes: callers, answer: wire.Page[wire.Span]{}, errors: unknown, serve: a.listEndpoint(a.listSpans),
+			params: paged(), scopes: toolUsers, answer: wire.Page[wire.Span]{}, errors: unknown, serve: a.listEndpoint(a.listSpans),
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/retry", id: "retryTask", summary: "Let a paused, failed or cancelled task go on",
-			scopes: callers, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
+			scopes: toolUsers, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
 			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: a.countedEndpoint(a.retryTask),
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
-			params: []parameter{reasonQuery}, scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
+			params: []parameter{reasonQuery}, scopes: toolUsers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
 		}, {
 			method: "GET", path: "/api/v1/pause", id: "findPause", summary: "Show whether the organization is paused, by whom and why",
 			scopes: operators, answer: wire.PauseChange{}, serve: jsonEndpoint(a.showPause),
 		}, {
 			method: "POST", path: "/api/v1/pause", id: "pause", summary: "Pause a task, a role or the organization; no call of it starts after the answer",
-			scopes: callers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.pause),
+			scopes: toolUsers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.pause),
 		}, {
 			method: "POST", path: "/api/v1/resume", id: "resume", summary: "Let go on what was paused",
-			scopes: callers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.resume),
+			scopes: toolUsers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.resume),
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}/questions", id: "listToolQuestions", summary: "List the questions of the tools of a task that wait for an answer, oldest first",
-			scopes: callers, answer: wire.ToolQuestions{}, errors: unknown, serve: jsonEndpoint(a.listToolQuestions),
+			scopes: toolUsers, answer: wire.ToolQuestions{}, errors: unknown, serve: jsonEndpoint(a.listToolQuestions),
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/questions/{question}", id: "answerToolQuestion", summary: "Answer a question of a tool, once; the answer lists those that still wait",
-			scopes: callers, body: wire.ToolAnswer{}, answer: wire.ToolQuestions{},
+			scopes: toolUsers, body: wire.ToolAnswer{}, answer: wire.ToolQuestions{},
 			errors: []errcode.Code{errcode.TaskNotFound, errcode.QuestionNotFound}, serve: jsonEndpoint(a.answerToolQuestion),
 		},
 	}
@@ -155,25 +155,25 @@ func (a *api) approvalRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/approvals", id: "listApprovals", summary: "List the calls and operations that wait for the sender's approval, oldest first",
-			params: paged(), scopes: callers, answer: wire.Page[wire.Approval]{}, serve: a.listEndpoint(a.listApprovals),
+			params: paged(), scopes: toolUsers, answer: wire.Page[wire.Approval]{}, serve: a.listEndpoint(a.listApprovals),
 		}, {
 			method: "POST", path: "/api/v1/approvals", id: "decideApprovals", summary: "Approve or deny several calls in one commit, with an outcome each",
-			scopes: callers, body: wire.ApprovalDecisions{}, answer: wire.ApprovalOutcomes{}, serve: jsonEndpoint(a.decideApprovals),
+			scopes: toolUsers, body: wire.ApprovalDecisions{}, answer: wire.ApprovalOutcomes{}, serve: jsonEndpoint(a.decideApprovals),
 		}, {
 			method: "GET", path: "/api/v1/approval-changes", id: "followApprovals", summary: "Stream the calls that wait for the sender's approval, and with follow what changes",
-			params: []parameter{followQuery}, scopes: callers, media: changeStreams, serve: a.followApprovals,
+			params: []parameter{followQuery}, scopes: toolUsers, media: changeStreams, serve: a.followApprovals,
 		}, {
 			method: "GET", path: "/api/v1/approvals/{id}", id: "findApproval", summary: "Show a call that waits, with its arguments",
-			scopes: callers, answer: wire.Approval{}, errors: unknown, serve: jsonEndpoint(a.showApproval),
+			scopes: toolUsers, answer: wire.Approval{}, errors: unknown, serve: jsonEndpoint(a.showApproval),
 		}, {
 			method: "POST", path: "/api/v1/approvals/{id}", id: "decideApproval", summary: "Approve or deny a call that waits",
-			scopes: callers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: slices.Concat(unknown, []errcode.Code{errcode.Conflict}, heldErrors), serve: jsonEndpoint(a.decideApproval),
+			scopes: toolUsers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: slices.Concat(unknown, []errcode.Code{errcode.Conflict}, heldErrors), serve: jsonEndpoint(a.decideApproval),
 		}, {
 			method: "GET", path: "/api/v1/standing-approvals", id: "listStandingApprovals", summary: "List the patterns by which further calls of a task are approved, oldest first",
-			params: paged(), scopes: callers, answer: wire.Page[wire.StandingApproval]{}, serve: a.listEndpoint(a.listStanding),
+			params: paged(), scopes: toolUsers, answer: wire.Page[wire.StandingApproval]{}, serve: a.listEndpoint(a.listStanding),
 		}, {
 			method: "POST", path: "/api/v1/standing-approvals/{id}/revoke", id: "revokeStandingApproval", summary: "End a standing approval: no call that starts later uses it",
-			scopes: callers, body: wire.RevokeRequest{}, answer: wire.Revoked{}, errors: unknown, serve: jsonEndpoint(a.revokeStanding),
+			scopes: toolUsers, body: wire.RevokeRequest{}, answer: wire.Revoked{}, errors: unknown, serve: jsonEndpoint(a.revokeStanding),
 		},
 	}
 }
@@ -182,7 +182,7 @@ func (a *api) approvalRoutes() []route {
 func (a *api) eventRoutes() []route {
 	return []route{{
 		method: "GET", path: "/api/v1/events", id: "listEvents", summary: "List events, newest first, or stream them, oldest first",
-		params: slices.Concat(paged(eventParams()...), []parameter{followQuery, lastEventID}), scopes: callers,
+		params: slices.Concat(paged(eventParams()...), []parameter{followQuery, lastEventID}), scopes: toolUsers,
 		answer: wire.Events{}, media: eventStreams, errors: []errcode.Code{errcode.TaskNotFound, errcode.AgentNotFound, errcode.Conflict}, serve: a.listEvents,
 	}}
 }
@@ -240,8 +240,8 @@ func (a *api) agentRoutes() []route {
 			scopes: operators, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}/tools", id: "listAgentTools", summary: "List the tools that an agent may call now, sorted by name",
-			params: paged(parameter{name: "format", words: []string{formatFunctions}, about: "the shape of model APIs, with the schemas that models read"}),
-			scopes: callers, answer: answerOneOf{wire.Page[wire.Tool]{}, wire.Page[tool.FunctionTool]{}}, errors: unknown, serve: a.listEndpoint(a.agentTools),
+			params: paged(parameter{name: "format", allowed: []string{formatFunctions}, about: "the shape of model APIs, with the schemas that models read"}),
+			scopes: toolUsers, answer: answerOneOf{wire.Page[wire.Tool]{}, wire.Page[tool.FunctionTool]{}}, errors: unknown, serve: a.listEndpoint(a.agentTools),
 		}, {
 			method: "DELETE", path: "/api/v1/agents/{id}", id: "terminateAgent", summary: "Terminate an agent and those that it has hired",
 			params: []parameter{reasonQuery}, scopes: operators, answer: wire.Agent{}, errors: append(slices.Clone(unknown), errcode.NotChildAgent), serve: jsonEndpoint(a.terminateAgent),
@@ -254,7 +254,7 @@ func (a *api) agentRoutes() []route {
 			errors: append(slices.Clone(unknown), errcode.StorageLow), serve: jsonEndpoint(a.sendMessage),
 		}, {
 			method: "POST", path: "/api/v1/agents/{id}/abort", id: "abortTurn", summary: "Abort the current turn of an agent",
-			scopes: callers, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortAgent),
+			scopes: toolUsers, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortAgent),
 		},
 	}
 }
@@ -265,17 +265,17 @@ func (a *api) toolRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/tool-groups", id: "listGroups", summary: "List the tool groups, sorted by id",
-			params: paged(), scopes: callers, answer: wire.Page[toolgroups.GroupInfo]{}, serve: a.listEndpoint(a.listGroups),
+			params: paged(), scopes: toolUsers, answer: wire.Page[toolgroups.GroupInfo]{}, serve: a.listEndpoint(a.listGroups),
 		}, {
 			method: "GET", path: "/api/v1/tool-groups/{id}", id: "findGroup", summary: "Show one tool group",
-			scopes: callers, answer: toolgroups.GroupInfo{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showGroup),
+			scopes: toolUsers, answer: toolgroups.GroupInfo{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showGroup),
 		}, {
 			method: "GET", path: "/api/v1/tools", id: "listTools", summary: "List the tools, sorted by name",
-			params: paged(parameter{name: "group", about: "only the tools of this group"}), scopes: callers,
+			params: paged(parameter{name: "group", about: "only the tools of this group"}), scopes: toolUsers,
 			answer: wire.Page[wire.Tool]{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.listTools),
 		}, {
 			method: "GET", path: "/api/v1/tools/{name}", id: "findTool", summary: "Show one tool",
-			scopes: callers, answer: wire.Tool{}, errors: []errcode.Code{errcode.UnknownTool}, serve: a.listEndpoint(a.showTool),
+			scopes: toolUsers, answer: wire.Tool{}, errors: []errcode.Code{errcode.UnknownTool}, serve: a.listEndpoint(a.showTool),
 		}, {
 			method: "POST", path: "/api/v1/tools/{name}/accept", id: "acceptTool", summary: "Accept the pending definition of a tool",
 			scopes: operators, body: wire.AcceptRequest{}, answer: wire.QuarantinedTool{},
@@ -294,10 +294,10 @@ func (a *api) toolRoutes() []route {
 				parameter{name: "fromTool", about: "only tools from this name on: the nextTool of the answer before"},
 				parameter{name: "state", about: "the workflow state to check in"},
 			),
-			scopes: callers, answer: wire.Matrix{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showMatrix),
+			scopes: toolUsers, answer: wire.Matrix{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showMatrix),
 		}, {
 			method: "POST", path: "/api/v1/can", id: "checkAccess", summary: "Ask whether the gate would allow a call",
-			scopes: callers, body: wire.Question{}, answer: answers,
+			scopes: toolUsers, body: wire.Question{}, answer: answers,
 			errors: []errcode.Code{errcode.RoleNotFound, errcode.AgentNotFound, errcode.GroupNotFound, errcode.Conflict}, serve: a.countedEndpoint(a.checkAccess),
 		},
 	}

@@ -25,30 +25,30 @@ func (a *api) sessionRoutes() []route {
 	return []route{
 		{
 			method: "POST", path: sessionPath, id: "beginSession", summary: "Begin a session with a configured token or the start-up token, and set its cookie",
-			scopes: everybody, body: wire.SessionRequest{}, answer: wire.Session{}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.beginSession,
+			scopes: public, body: wire.SessionRequest{}, answer: wire.Session{}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.beginSession,
 		}, {
 			method: "GET", path: sessionPath, id: "showSession", summary: "Show who sends the request",
-			scopes: holders, answer: wire.Session{}, errors: []errcode.Code{wire.RouteNotFound}, serve: jsonEndpoint(a.showSession),
+			scopes: anyToken, answer: wire.Session{}, errors: []errcode.Code{wire.RouteNotFound}, serve: jsonEndpoint(a.showSession),
 		}, {
 			method: "DELETE", path: sessionPath, id: "endSession", summary: "End the session of the browser",
-			scopes: holders, status: http.StatusNoContent, errors: []errcode.Code{wire.RouteNotFound}, serve: a.endSession,
+			scopes: anyToken, status: http.StatusNoContent, errors: []errcode.Code{wire.RouteNotFound}, serve: a.endSession,
 		}, {
 			method: "GET", path: "/ui/issuers", id: "listSignInIssuers", summary: "List the issuers with which users sign in, for the form of the page",
-			scopes: everybody, answer: wire.SignInIssuers{}, errors: []errcode.Code{wire.RouteNotFound}, serve: jsonEndpoint(a.listSignInIssuers),
+			scopes: public, answer: wire.SignInIssuers{}, errors: []errcode.Code{wire.RouteNotFound}, serve: jsonEndpoint(a.listSignInIssuers),
 		}, {
 			method: "GET", path: "/ui/login", id: "beginSignIn", summary: "Send the browser to an issuer, to sign in",
 			params: []parameter{
 				{name: "issuer", about: "name of the issuer; it may be left out if there is only one"},
 				{name: "to", about: "path of this gateway to which the browser comes at the end; default: /"},
 			},
-			scopes: everybody, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.beginSignIn),
+			scopes: public, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.beginSignIn),
 		}, {
 			method: "GET", path: auth.CallbackPath, id: "finishSignIn", summary: "Begin the session of a browser that comes back from an issuer",
 			params: []parameter{
 				{name: "state", about: "what was sent to the issuer"}, {name: "code", about: "the authorization code"},
 				{name: "iss", about: "the issuer (RFC 9207)"}, {name: "error", about: "why the issuer has not signed the user in"},
 			},
-			anyQuery: true, scopes: everybody, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.finishSignIn),
+			anyQuery: true, scopes: public, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.finishSignIn),
 		},
 	}
 }

@@ -37,7 +37,7 @@ func (a *api) toolboxRoutes() (list []route) {
 		)
 	}
 	for i := range list {
-		list[i].scopes, list[i].protocol = callers, toolboxProtocol
+		list[i].scopes, list[i].protocol = toolUsers, toolboxProtocol
 		list[i].errors = []errcode.Code{errcode.UnknownTool, errcode.GroupNotFound, errcode.RoleNotFound, errcode.StorageLow}
 	}
 	return list

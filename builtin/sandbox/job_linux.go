@@ -26,7 +26,7 @@ type isolationStep struct {
 func isolationSteps() []isolationStep {
 	return []isolationStep{
 		{closeInheritedFDs, layerNamespaces, "close_range (Linux 5.11 or later)"},
-		{hideControlGroups, layerNamespaces, "a cgroup namespace"},
+		{hideControlGroups, layerNamespaces, ""}, // best effort: it never fails
 		{bringUpLoopback, layerNamespaces, "a network namespace with a loopback"},
 		{sendListener, layerNamespaces, "a port on the loopback"},
 		{newRoot, layerRoot, "a root file system in a mount namespace (Linux 5.12 or later)"},
@@ -106,11 +106,10 @@ func (s *spec) exec(to *os.File) report {
 	return report{Cause: argv[0] + ": " + err.Error(), Exit: execExitCode(err)}
 }
 
-// supervise starts the program as a child of this process, which remains the
-// init process of the pid namespace. When the starter ends, the kernel kills
-// this process and with it the namespace. The program could disable that signal
-// if it were the init process. supervise returns only if the program does not
-// start.
+// supervise starts the program as a child; this process stays the init process
+// of the pid namespace. When the starter ends, the kernel kills this process
+// (PDEATHSIG), and so the namespace. A program that were init could switch that
+// off. supervise returns only if the program does not start.
 func (s *spec) supervise(path string, argv []string, to *os.File) error {
 	program, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
@@ -138,7 +137,8 @@ func reap(program int) int {
 	}
 }
 
-// lookPath looks up a program in the PATH of the job, as a shell does.
+// lookPath looks up a program in the PATH of the job, as a shell does. It
+// replaces the environment of this process.
 func (s *spec) lookPath(name string) (string, error) {
 	os.Clearenv()
 	for _, pair := range s.Env {

@@ -43,8 +43,8 @@ func (c claimSet) lookup(pointer string) any {
 	return at
 }
 
-// matches reports whether the claim of a rule is its value, or a list that contains it. A claim
-// of another type never matches.
+// matches reports whether the token's claim equals r.Value, or is a list that contains it.
+// A claim of another type never matches.
 func (r ClaimRule) matches(c claimSet) bool {
 	switch claim := c.lookup(r.Claim).(type) {
 	case string:
@@ -76,12 +76,12 @@ func (i Issuer) principalOf(c claimSet) (identity.Principal, error) {
 			return identity.ByCaller(user, r.Role), nil
 		case r.Scope == ScopeOperator:
 			return identity.ByOperator(user), nil
-		default:
-			return identity.Principal{}, errcode.New(errcode.InsufficientPermissions, "the token has a claim without a scope")
+		default: // rejected when the issuers are set
+			return identity.Principal{}, errcode.New(errcode.InsufficientPermissions, "a rule of issuer %s gives a scope that users cannot have", i.Name)
 		}
 	}
 	return identity.Principal{}, errcode.New(errcode.InsufficientPermissions,
-		"the token is valid, but no claim of it has a role here; ask the operator for a role, or sign in as another user")
+		"the token is valid, but no rule here gives its user a role; ask the operator for one, or sign in as another user")
 }
 
 // userName returns the name of a user: that of the issuer, a colon, and the claim. The first
@@ -99,8 +99,8 @@ func isHidden(r rune) bool {
 	return !unicode.IsPrint(r) || r == utf8.RuneError || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// remaining returns how long the token is valid after now, at most longest. It is 0 if the
-// claim exp is missing.
+// remaining returns how long the token may be remembered: until it expires, at most longest.
+// It is 0 if the claim exp is missing.
 func (c claimSet) remaining(now time.Time, longest time.Duration) time.Duration {
 	number, ok := c["exp"].(json.Number)
 	if !ok {

@@ -21,7 +21,7 @@ func waitBatch(n int) string {
 
 // The requests of a batch in a session run at once, so each of them counts.
 func TestBatch_EachRequestCounts(t *testing.T) {
-	f := fixtureConfig{config: mcpserver.Config{Calls: 4}}.open(t)
+	f := fixtureConfig{config: mcpserver.Config{MaxCalls: 4}}.open(t)
 	got := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, nil)
 	header := map[string]string{"Mcp-Session-Id": got.header.Get("Mcp-Session-Id")}
 	if got := f.post(t, "ann@tester", "/mcp", waitBatch(5), header); got.status != http.StatusTooManyRequests {

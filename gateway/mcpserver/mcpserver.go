@@ -50,11 +50,11 @@ const statelessVersion = "2026-07-28"
 type Config struct {
 	Runtime *runtime.Runtime
 	Log     *slog.Logger // nil discards
-	Warn    *slog.Logger // receives what a client's user should see: roots that are ignored; nil is Log
+	UserLog *slog.Logger // receives what a client's user should see: roots that are ignored; nil is Log
 	Version string       // of this program, reported to clients; "" is "unknown"
 
 	Sessions       int           // open sessions of one sender, 64 by default; a new one ends the one that is idle longest
-	Calls          int           // concurrent requests of one sender; 64 by default
+	MaxCalls       int           // concurrent requests of one sender; 64 by default
 	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes by default
 	WriteTimeout   time.Duration // in which a client must read each part of an answer; 30 seconds by default
 
@@ -113,7 +113,7 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcpserver: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0 || config.ResumeWindow < 0:
+	case config.Sessions < 0 || config.MaxCalls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0 || config.ResumeWindow < 0:
 		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval, QuestionTimeout and ResumeWindow must not be negative")
 	}
 	config.complete()
@@ -121,7 +121,7 @@ func New(config Config) (*Server, error) {
 		config: config, rt: config.Runtime, log: config.Log, failures: failurelog.New(config.Log), sourceTime: sourceTime,
 		info:      &sdk.Implementation{Name: "rolecall", Version: config.Version},
 		endpoints: map[endpointKey]*endpoint{}, sessions: map[string]*session{}, subs: map[subscriptionKey]*subscription{}, notified: map[*sdk.ServerSession]bool{},
-		ids: newIDEncoder(), limiter: NewConcurrencyLimiter(config.Calls),
+		ids: newIDEncoder(), limiter: NewConcurrencyLimiter(config.MaxCalls),
 	}
 	s.resultMeta = encodeResultMeta(s.info)
 	var err error
@@ -142,8 +142,8 @@ func (config *Config) complete() {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	if config.Warn == nil {
-		config.Warn = config.Log
+	if config.UserLog == nil {
+		config.UserLog = config.Log
 	}
 	if config.WatchInterval == 0 {
 		config.WatchInterval = watchInterval
@@ -160,8 +160,8 @@ func (config *Config) complete() {
 	if config.Sessions == 0 {
 		config.Sessions = 64
 	}
-	if config.Calls == 0 {
-		config.Calls = maxCalls
+	if config.MaxCalls == 0 {
+		config.MaxCalls = maxCalls
 	}
 	if config.SessionTimeout == 0 {
 		config.SessionTimeout = 30 * time.Minute

@@ -50,7 +50,7 @@ func TestToolsList_SetsAnnotations(t *testing.T) {
 
 func TestNew_RejectsInvalidConfig(t *testing.T) {
 	f := openFixture(t)
-	for _, config := range []mcpserver.Config{{}, {Runtime: f.rt, Sessions: -1}, {Runtime: f.rt, Calls: -1}, {Runtime: f.rt, SessionTimeout: -1}} {
+	for _, config := range []mcpserver.Config{{}, {Runtime: f.rt, Sessions: -1}, {Runtime: f.rt, MaxCalls: -1}, {Runtime: f.rt, SessionTimeout: -1}} {
 		if _, err := mcpserver.New(config); err == nil {
 			t.Errorf("%+v is accepted", config)
 		}

@@ -31,24 +31,24 @@ type clientRoots struct {
 	changes atomic.Int64                      // grows with each change; 0 until the client declares roots
 	session atomic.Pointer[sdk.ServerSession] // of the client; set before changes
 
-	reading chan struct{} // binary semaphore; guards the fields below
-	read    int64         // changes when the roots were read
-	dirs    []string      // as runtime.Runtime.ResolveWorkspace returns them
+	turn   chan struct{} // held while roots are read; guards the fields below
+	readAt int64         // value of changes at the last roots/list
+	dirs   []string      // absolute paths without symbolic links
 }
 
-func newClientRoots() *clientRoots { return &clientRoots{reading: make(chan struct{}, 1)} }
+func newClientRoots() *clientRoots { return &clientRoots{turn: make(chan struct{}, 1)} }
 
 // rootsKey is the context key of WithRoots.
 type rootsKey struct{}
 
-// WithRoots returns a context for an upgrade to wire.MCPProtocol whose client's roots count,
-// as with StdioClient.Roots.
+// WithRoots returns a context for an upgrade to wire.MCPProtocol that uses the client's roots,
+// as StdioClient.Roots does.
 func WithRoots(ctx context.Context) context.Context {
 	return context.WithValue(ctx, rootsKey{}, true)
 }
 
-// observe notes in a request whether the client has roots, and when they change. It is called
-// before dropUnusedParams.
+// observe notes in a request whether the client has roots, and when they change. Call it
+// before dropUnusedParams, which removes what it reads.
 func (c *clientRoots) observe(req sdk.Request) {
 	if c == nil {
 		return
@@ -77,21 +77,21 @@ func (s *Server) withRoot(ctx context.Context, sc *clientScope) (context.Context
 		return ctx, nil
 	}
 	select {
-	case c.reading <- struct{}{}:
+	case c.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-c.reading }()
-	if now := c.changes.Load(); now != c.read {
+	defer func() { <-c.turn }()
+	if now := c.changes.Load(); now != c.readAt {
 		dirs := s.readRoots(ctx, sc)
 		if ctx.Err() != nil {
 			return nil, ctx.Err() // the next call reads them
 		}
-		c.dirs, c.read = dirs, now
+		c.dirs, c.readAt = dirs, now
 	}
 	for _, dir := range c.dirs {
 		if s.rt.IsInWorkspace(sc.caller, dir) {
-			return runtime.WithSessionDir(ctx, dir), nil
+			return runtime.WithSessionDir(ctx, dir), nil // the gate checks dir again with each call
 		}
 	}
 	return ctx, nil
@@ -104,7 +104,7 @@ func (s *Server) readRoots(ctx context.Context, sc *clientScope) (dirs []string)
 	defer cancel()
 	list, err := sc.roots.session.Load().ListRoots(ctx, nil)
 	if err != nil {
-		s.config.Warn.Warn("MCP client did not list its roots; they are ignored", "error", err)
+		s.config.UserLog.Warn("MCP client did not list its roots; they are ignored", "error", err)
 		return nil
 	}
 	ignored := list.Roots[min(len(list.Roots), maxRoots):]
@@ -117,7 +117,7 @@ func (s *Server) readRoots(ctx context.Context, sc *clientScope) (dirs []string)
 		dirs = append(dirs, dir)
 	}
 	if len(ignored) > 0 {
-		s.config.Warn.Warn("MCP roots are ignored: they are not directories in the workspace", "count", len(ignored), "root", rootName(ignored[len(ignored)-1]))
+		s.config.UserLog.Warn("MCP roots are ignored: not a directory in the workspace, or more than 100 roots", "count", len(ignored), "root", rootName(ignored[len(ignored)-1]))
 	}
 	return dirs
 }
@@ -130,7 +130,7 @@ func rootName(root *sdk.Root) string {
 	return textutil.Truncate(root.URI, maxEchoBytes)
 }
 
-// errNoDirectory is the error for a root that is not a directory of this machine.
+// errNoDirectory is the error for a root that is not a directory in the caller's workspace.
 var errNoDirectory = errors.New("not a directory in the workspace")
 
 // rootDir returns the directory of a root in the workspace of a caller.

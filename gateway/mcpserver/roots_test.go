@@ -51,7 +51,7 @@ func openRootsFixture(t *testing.T) *rootsFixture {
 	if err := os.Symlink(fx.outside, filepath.Join(fx.dir, "link")); err != nil {
 		t.Skip(err)
 	}
-	fx.fixture = fixtureConfig{config: mcpserver.Config{RootsTimeout: 50 * time.Millisecond, Warn: slog.New(slog.NewTextHandler(fx.warnings, nil))}}.open(t)
+	fx.fixture = fixtureConfig{config: mcpserver.Config{RootsTimeout: 50 * time.Millisecond, UserLog: slog.New(slog.NewTextHandler(fx.warnings, nil))}}.open(t)
 	fx.role(t, "files", toolgroups.Workspace)
 	fx.setWorkspace(t, fx.dir)
 	return fx

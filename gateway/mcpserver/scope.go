@@ -18,7 +18,7 @@ type clientScope struct {
 	endpoint       *endpoint
 	jsonOnly       bool         // the client accepts JSON, but not event streams
 	acceptsAnyType bool         // the client accepts every media type, so it may join a session of streams
-	stdio          bool         // the connection is a line transport and has no session id
+	lines          bool         // the connection is a line transport and has no session id
 	roots          *clientRoots // of a client on stdio; nil ignores roots
 
 	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is

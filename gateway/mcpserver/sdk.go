@@ -116,7 +116,7 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 	sc.roots.observe(req)
 	dropUnusedParams(req)
 	next = s.withCapabilities(sc, next)
-	if method == methodInitialize && !sc.stdio {
+	if method == methodInitialize && !sc.lines {
 		return s.initializeSession(ctx, sc, method, req, next)
 	}
 	return next(ctx, method, req)

@@ -43,7 +43,7 @@ func (s *Server) beginSession(sc *clientScope, ss *sdk.ServerSession, id string)
 	if s.lifetime.Err() != nil || s.endpoints[sc.endpoint.endpointKey] != sc.endpoint || !s.makeRoomForSession(sc.sender) {
 		return false
 	}
-	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: cond(sc.stdio, 1, 0), calls: map[string]*sessionCall{}}
+	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: cond(sc.lines, 1, 0), calls: map[string]*sessionCall{}}
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// StdioClient is the client of ServeStdio.
+// StdioClient says who is served by ServeStdio, and with which role.
 type StdioClient struct {
 	Sender identity.Principal
 	Role   string // id or name
@@ -25,10 +25,10 @@ type StdioClient struct {
 // ServeStdio serves one client on the line transport of stdio with the tools of
 // its role. Only protocol messages are written to out.
 //
-// It returns nil when in has ended and calls in progress have been answered or
-// have taken longer than five seconds, when ctx ends, or when the role is
-// deleted. It returns an error if the sender may not use the role or has too
-// many sessions. A goroutine reads in; it exits when in ends.
+// It returns nil when ctx ends, when the role is deleted, or at the end of in.
+// Calls in progress then get five seconds. It returns an error if the sender
+// may not use the role or has too many sessions. A goroutine reads in; it
+// exits when in ends.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o StdioClient) error {
 	sc, err := s.scopeFor(o.Sender, o.Role, "")
 	if err != nil {
@@ -45,19 +45,19 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o 
 // connection closes.
 func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, out io.Writer, onClose func()) error {
 	reserve := func(n int) (*bodyReservation, error) { return s.limiter.bodies.reserve(sc.sender, n) }
-	begin := func() (func(), error) { return s.limiter.Acquire(sc.sender) }
-	list := func(ctx context.Context) (func(), error) { return s.limiter.AcquireList(ctx, sc.sender) }
-	l := newLineTransport(in, out, reserve, begin, list, s.config.Calls, s.ids, onClose)
+	acquireCall := func() (func(), error) { return s.limiter.Acquire(sc.sender) }
+	acquireList := func(ctx context.Context) (func(), error) { return s.limiter.AcquireList(ctx, sc.sender) }
+	l := newLineTransport(in, out, reserve, acquireCall, acquireList, s.config.MaxCalls, s.ids, onClose)
 	defer l.Close()
-	sc.stdio, sc.disconnect = true, func() { l.Close() }
+	sc.lines, sc.disconnect = true, func() { l.Close() }
 	sc.isConnected = func() bool { return l.isOpen() && ctx.Err() == nil }
 	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)
 	if err != nil {
-		return fmt.Errorf("serve MCP on stdio: %w", err)
+		return fmt.Errorf("serve MCP on a line connection: %w", err)
 	}
 	id := "lines " + identity.NewID()
 	if !s.beginSession(sc, session, id) {
-		return errors.Join(errcode.New(errcode.RateLimited, "serve MCP on stdio: too many sessions, or rolecall is shutting down"), session.Close())
+		return errors.Join(errcode.New(errcode.RateLimited, "serve MCP on a line connection: too many sessions, or rolecall is shutting down"), session.Close())
 	}
 	defer s.forgetSession(id)
 	stop := context.AfterFunc(ctx, func() { l.Close() })

@@ -124,7 +124,7 @@ func TestServeStdio_RejectsUnknownRole(t *testing.T) {
 }
 
 func TestServeStdio_ContinuesAfterBadLines(t *testing.T) {
-	f := fixtureConfig{config: mcpserver.Config{Calls: 2}}.open(t)
+	f := fixtureConfig{config: mcpserver.Config{MaxCalls: 2}}.open(t)
 	p := f.serveStdio(t, operator, "tester")
 	out := bufio.NewReaderSize(p.Reader, 1<<20)
 	say := func(line, has string) {
@@ -177,7 +177,7 @@ func TestServeStdio_AnswersAfterEndOfInput(t *testing.T) {
 
 // A sender has one limit for its calls, however many connections it opens.
 func TestStdio_ConnectionsShareLimitOfSender(t *testing.T) {
-	f := fixtureConfig{config: mcpserver.Config{Calls: 2}}.open(t)
+	f := fixtureConfig{config: mcpserver.Config{MaxCalls: 2}}.open(t)
 	connect := func() (*stdioPipes, func(line string)) {
 		p := f.serveStdio(t, operator, "tester")
 		return p, func(line string) {

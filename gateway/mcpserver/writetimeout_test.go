@@ -34,7 +34,7 @@ func (f *fixture) registerTalkTool(t *testing.T) (ended chan struct{}) {
 
 // A client that does not read the progress of its call loses the call.
 func TestWithWriteTimeout_EndsUnreadStream(t *testing.T) {
-	f := fixtureConfig{config: mcpserver.Config{WriteTimeout: 50 * time.Millisecond, Calls: 1}}.open(t)
+	f := fixtureConfig{config: mcpserver.Config{WriteTimeout: 50 * time.Millisecond, MaxCalls: 1}}.open(t)
 	ended := f.registerTalkTool(t)
 	id := f.initialize(t, "ann@talker", "/mcp", nil)
 	for name, c := range map[string]struct{ header, params string }{
@@ -60,7 +60,7 @@ func TestWithWriteTimeout_EndsUnreadStream(t *testing.T) {
 
 // A client that does not read a document does not occupy its slot forever.
 func TestWithWriteTimeout_EndsUnreadDocument(t *testing.T) {
-	f := fixtureConfig{config: mcpserver.Config{WriteTimeout: 50 * time.Millisecond, Calls: 1}}.open(t)
+	f := fixtureConfig{config: mcpserver.Config{WriteTimeout: 50 * time.Millisecond, MaxCalls: 1}}.open(t)
 	large := must(t)(tool.New("large", "returns a large text", func(context.Context, noArgs) (string, error) { return strings.Repeat("x", 16<<20), nil }, nil))
 	f.register(t, toolgroups.Group{ID: "large", Description: "d", Tools: []tool.Tool{large}})
 	f.role(t, "reader", "large")

@@ -7,23 +7,23 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Model is a role that can be asked.
-type Model struct {
+// ModelEntry is an entry of the list of models: a role that clients can ask.
+type ModelEntry struct {
 	ID      string `json:"id"` // the role's name
 	Object  string `json:"object"`
 	Created int64  `json:"created"` // in seconds since 1970
 	OwnedBy string `json:"owned_by"`
 }
 
-// NewModel returns the model of a role.
-func NewModel(name string, created time.Time) Model {
-	return Model{name, "model", created.Unix(), "rolecall"}
+// NewModel returns the entry of a role.
+func NewModel(name string, created time.Time) ModelEntry {
+	return ModelEntry{name, "model", created.Unix(), "rolecall"}
 }
 
 // ModelList lists models.
 type ModelList struct {
-	Object string  `json:"object"`
-	Data   []Model `json:"data"`
+	Object string       `json:"object"`
+	Data   []ModelEntry `json:"data"`
 }
 
 // Completion is the answer to a Request, or a chunk of a stream.
@@ -36,7 +36,8 @@ type Completion struct {
 	Usage   *Usage   `json:"usage,omitempty"`
 }
 
-// Choice is the only choice of a completion. Message is of an answer, Delta of a chunk.
+// Choice is the only choice of a completion. A whole answer has Message,
+// a chunk has Delta.
 type Choice struct {
 	Index        int          `json:"index"`
 	Message      *ChatMessage `json:"message,omitempty"`
@@ -48,7 +49,7 @@ type Choice struct {
 type ChatMessage struct {
 	Role    string  `json:"role"`
 	Content string  `json:"content"`
-	Refusal *string `json:"refusal"`
+	Refusal *string `json:"refusal"` // always null
 }
 
 // Delta is the message of a chunk.
@@ -74,46 +75,46 @@ func NewUsage(u model.TokenUsage) *Usage {
 	return out
 }
 
-// Writer makes the answer to one request.
-type Writer struct {
+// CompletionBuilder builds the answer to one request.
+type CompletionBuilder struct {
 	ID      string
 	Model   string
 	Created time.Time
 }
 
-func (w Writer) completion(object string, c Choice) Completion {
-	return Completion{ID: w.ID, Object: object, Created: w.Created.Unix(), Model: w.Model, Choices: []Choice{c}}
+func (b CompletionBuilder) completion(object string, c Choice) Completion {
+	return Completion{ID: b.ID, Object: object, Created: b.Created.Unix(), Model: b.Model, Choices: []Choice{c}}
 }
 
-// Answer returns a whole answer.
-func (w Writer) Answer(result json.RawMessage, stop model.StopReason, u *Usage) Completion {
-	out := w.completion("chat.completion", Choice{Message: &ChatMessage{Role: "assistant", Content: ResultText(result)}, FinishReason: finishReason(stop)})
+// WholeAnswer returns an answer that is no stream.
+func (b CompletionBuilder) WholeAnswer(result json.RawMessage, stop model.StopReason, u *Usage) Completion {
+	out := b.completion("chat.completion", Choice{Message: &ChatMessage{Role: "assistant", Content: ResultText(result)}, FinishReason: finishReason(stop)})
 	out.Usage = u
 	return out
 }
 
 // Chunk returns a chunk with a text; the first one has the role.
-func (w Writer) Chunk(text string, first bool) Completion {
+func (b CompletionBuilder) Chunk(text string, first bool) Completion {
 	delta := &Delta{Content: text}
 	if first {
 		delta.Role = "assistant"
 	}
-	return w.completion("chat.completion.chunk", Choice{Delta: delta})
+	return b.completion("chat.completion.chunk", Choice{Delta: delta})
 }
 
-// End returns the last chunk of an answer.
-func (w Writer) End(stop model.StopReason) Completion {
-	return w.completion("chat.completion.chunk", Choice{Delta: &Delta{}, FinishReason: finishReason(stop)})
+// FinalChunk returns the last chunk of an answer.
+func (b CompletionBuilder) FinalChunk(stop model.StopReason) Completion {
+	return b.completion("chat.completion.chunk", Choice{Delta: &Delta{}, FinishReason: finishReason(stop)})
 }
 
 // UsageChunk returns the chunk with the usage, which has no choice.
-func (w Writer) UsageChunk(u *Usage) Completion {
-	out := w.completion("chat.completion.chunk", Choice{})
+func (b CompletionBuilder) UsageChunk(u *Usage) Completion {
+	out := b.completion("chat.completion.chunk", Choice{})
 	out.Choices, out.Usage = []Choice{}, u
 	return out
 }
 
-// finishReason returns why an answer ended.
+// finishReason returns OpenAI's finish_reason for a StopReason.
 func finishReason(stop model.StopReason) *string {
 	reason := "stop"
 	switch stop {
@@ -125,7 +126,8 @@ func finishReason(stop model.StopReason) *string {
 	return &reason
 }
 
-// ResultText returns the result of a task as a text: a JSON text as it is, another value as JSON.
+// ResultText returns the result of a task as a text: the content of a JSON string, or any
+// other value as JSON.
 func ResultText(result json.RawMessage) string {
 	var text string
 	if json.Unmarshal(result, &text) == nil {

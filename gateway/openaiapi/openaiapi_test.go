@@ -22,8 +22,8 @@ func Example() {
 	asked, err := q.Question()
 	fmt.Println(asked.Text, asked.History, err)
 
-	w := openaiapi.Writer{ID: "chatcmpl-1", Model: q.Model, Created: time.Unix(1767225600, 0)}
-	text, err := json.Marshal(w.Answer(json.RawMessage(`"Number 7."`), "", openaiapi.NewUsage(model.TokenUsage{Input: 20, Output: 3})))
+	w := openaiapi.CompletionBuilder{ID: "chatcmpl-1", Model: q.Model, Created: time.Unix(1767225600, 0)}
+	text, err := json.Marshal(w.WholeAnswer(json.RawMessage(`"Number 7."`), "", openaiapi.NewUsage(model.TokenUsage{Input: 20, Output: 3})))
 	fmt.Println(string(text), err)
 	// Output:
 	// Which orders are open? [{system Be brief.}] <nil>
@@ -50,7 +50,7 @@ func TestQuestion_Pictures(t *testing.T) {
 // The reasons for an incomplete answer are those of the API.
 func TestWriter_FinishReason(t *testing.T) {
 	for stop, want := range map[model.StopReason]string{"": "stop", model.Length: "length", model.Refusal: "content_filter", model.ContentFilter: "content_filter"} {
-		if got := (openaiapi.Writer{}).End(stop).Choices[0].FinishReason; *got != want {
+		if got := (openaiapi.CompletionBuilder{}).FinalChunk(stop).Choices[0].FinishReason; *got != want {
 			t.Errorf("%q: %q, want %q", stop, *got, want)
 		}
 	}

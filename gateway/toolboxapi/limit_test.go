@@ -59,7 +59,7 @@ func TestToolbox_LimitsConcurrentCalls(t *testing.T) {
 			if few {
 				most = 3
 				var err error
-				if server, err = mcpserver.New(mcpserver.Config{Runtime: operator.Runtime, Calls: most}); err != nil {
+				if server, err = mcpserver.New(mcpserver.Config{Runtime: operator.Runtime, MaxCalls: most}); err != nil {
 					t.Fatal(err)
 				}
 				defer server.Close()

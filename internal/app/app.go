@@ -235,7 +235,7 @@ func (a *App) openServers() (err error) {
 		return err
 	}
 	a.Runtime.CheckCredentials(a.Tokens.IsActiveCredential)
-	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Warn: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
+	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, UserLog: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
 	return err
 }
 

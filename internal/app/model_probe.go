@@ -94,7 +94,7 @@ func adviseModel(d config.Model, r ModelReport) (advice []string) {
 	if d.Stream && !r.Streams {
 		advice = append(advice, "stream: false   the server sends answers as a whole")
 	}
-	if !r.Tools && r.ToolErr == nil {
+	if !r.CalledTool && r.ToolErr == nil {
 		advice = append(advice, "model: …   another model: this one did not call a tool when it was asked to, so its agents can only answer")
 	}
 	return advice

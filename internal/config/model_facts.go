@@ -9,9 +9,9 @@ import (
 
 // findFacts returns what is known about a model at the provider's own address. Elsewhere
 // the name may mean another model.
-func (m Model) findFacts() (catalog.Facts, bool) {
+func (m Model) findFacts() (catalog.ModelFacts, bool) {
 	if m.BaseURL != "" {
-		return catalog.Facts{}, false
+		return catalog.ModelFacts{}, false
 	}
 	return catalog.FindFacts(m.Type, m.Model)
 }
@@ -33,7 +33,7 @@ func (c *Config) listPrices() {
 		m := &c.Models[i]
 		if facts, ok := m.findFacts(); ok && !m.Prices.Given {
 			m.Prices = Prices{
-				Input: billionths(facts.Input), Output: billionths(facts.Output), Cached: billionths(facts.Cached),
+				Input: billionths(facts.InputPrice), Output: billionths(facts.OutputPrice), Cached: billionths(facts.CachedPrice),
 				Currency: catalog.FactsCurrency, Listed: true,
 			}
 		}

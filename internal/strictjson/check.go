@@ -43,14 +43,14 @@ func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e
 // CheckKeys returns an *Error if data is not a strict JSON document, or has a key that differs
 // from a name in s in case only. s may be nil.
 //
-// Check reads data once. It allocates memory only for errors, for objects with many keys and
+// CheckKeys reads data once. It allocates memory only for errors, for objects with many keys and
 // for keys with escapes. It is safe for concurrent use.
 func CheckKeys(data []byte, s *KeySet) error {
 	_, err := parse(data, s, anyValue)
 	return err
 }
 
-// CheckObject is like Check for a document that must be an object.
+// CheckObject is like CheckKeys for a document that must be an object.
 func CheckObject(data []byte, s *KeySet) error {
 	_, err := parse(data, s, objectOnly)
 	return err
@@ -64,7 +64,7 @@ type Result struct {
 	Values int // the number of values, containers included
 }
 
-// Read is like Object and also checks the values against the Rules in s. It does not reject a
+// Read is like CheckObject and also checks the values against the Rules in s. It does not reject a
 // document that fails them. Either the document breaks a rule, or it has one of the rare
 // values that Rules cannot decide; a schema validator has to tell which.
 func Read(data []byte, s *KeySet) (Result, error) { return parse(data, s, objectOnly) }

@@ -7,25 +7,26 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// FactsDate is the day of the facts that FindFacts returns.
+// FactsDate is the day on which the facts of FindFacts were copied.
 const FactsDate = "2026-07-02"
 
 // FactsCurrency is the currency of their prices.
 const FactsCurrency = "USD"
 
-// Facts are what a provider publishes about a model. Long requests to some models cost more.
-type Facts struct {
-	Type   string // of the provider
-	Name   string // the provider's name for the model
-	Window int    // most tokens of a request, or of a request and its answer if that is all that is known
+// ModelFacts are what a provider publishes about a model. Configurations use them where a
+// document has none. Some providers charge more for long requests; these prices do not.
+type ModelFacts struct {
+	ProviderType string
+	Name         string // the provider's name for the model
+	Window       int    // context window in tokens: of a request, or of request and answer if only that is known
 
-	Input, Output, Cached float64 // prices of a million tokens
+	InputPrice, OutputPrice, CachedPrice float64 // of a million tokens
 }
 
 // listFacts returns the facts about common models, from the lists of
 // https://models.dev (MIT licence).
-func listFacts() []Facts {
-	return []Facts{
+func listFacts() []ModelFacts {
+	return []ModelFacts{
 		{"openai", "gpt-4.1", 1_047_576, 2, 8, 0.5},
 		{"openai", "gpt-4.1-mini", 1_047_576, 0.4, 1.6, 0.1},
 		{"openai", "gpt-4.1-nano", 1_047_576, 0.1, 0.4, 0.025},
@@ -67,20 +68,20 @@ func listFacts() []Facts {
 	}
 }
 
-// dated is the date with which providers name a version of a model.
-var dated = textutil.LazyPattern(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+// dateSuffix matches the date at the end of the name of a model's version.
+var dateSuffix = textutil.LazyPattern(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
 // FindFacts returns the facts about a model of a provider, or of a dated version of it. It
 // reports false if they are not known.
-func FindFacts(kind, name string) (Facts, bool) {
-	name = dated().ReplaceAllString(strings.TrimPrefix(name, "models/"), "")
-	if kind == "openai-responses" { // the same models through another API
-		kind = "openai"
+func FindFacts(providerType, name string) (ModelFacts, bool) {
+	name = dateSuffix().ReplaceAllString(strings.TrimPrefix(name, "models/"), "")
+	if providerType == "openai-responses" { // the same models through another API
+		providerType = "openai"
 	}
 	all := listFacts()
-	i := slices.IndexFunc(all, func(f Facts) bool { return f.Type == kind && f.Name == name })
+	i := slices.IndexFunc(all, func(f ModelFacts) bool { return f.ProviderType == providerType && f.Name == name })
 	if i < 0 {
-		return Facts{}, false
+		return ModelFacts{}, false
 	}
 	return all[i], true
 }

@@ -30,7 +30,7 @@ func TestFindFacts_NamesOfModels(t *testing.T) {
 		if f.Window != c.window || ok != (c.window > 0) {
 			t.Errorf("%s %q: got %+v, %v", c.kind, c.name, f, ok)
 		}
-		if ok && (f.Input <= 0 || f.Output < f.Input || f.Cached > f.Input || f.Cached <= 0) {
+		if ok && (f.InputPrice <= 0 || f.OutputPrice < f.InputPrice || f.CachedPrice > f.InputPrice || f.CachedPrice <= 0) {
 			t.Errorf("%s: prices %+v", c.name, f)
 		}
 	}

@@ -22,8 +22,8 @@ type toolChoice struct {
 	schema            gjson.Result // of its arguments; the zero Result when not known
 }
 
-// toolChoices returns the tools of a request. One that ToolJSON does not describe,
-// or not well, has its name only.
+// toolChoices returns the tools of a request. A tool that ToolJSON lacks, or describes
+// wrongly, has only its name.
 func toolChoices(r model.Request) []toolChoice {
 	described := map[string]gjson.Result{}
 	if json.Valid(r.ToolJSON) { // bounds the depth, which gjson does not
@@ -80,7 +80,7 @@ func (t toolChoice) hint() string {
 	return strings.Join(lines, "\n")
 }
 
-// errBack reports that the person calls nothing.
+// errBack reports that the person typed /back: nothing is called.
 var errBack = errors.New("back")
 
 // jsonInput reads one JSON value that may span several lines. As an io.Reader, it
@@ -93,8 +93,8 @@ type jsonInput struct {
 	err    error  // why there is no next line: errBack, or an error that ends the dialog
 }
 
-// value returns the next JSON value. If it returns an error and in.err is nil, the
-// input is not JSON and the person can be asked again.
+// value returns the next JSON value. An error with in.err nil means that the
+// input is not JSON: ask again.
 func (in *jsonInput) value() (value json.RawMessage, err error) {
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&value); err != nil {
@@ -102,7 +102,7 @@ func (in *jsonInput) value() (value json.RawMessage, err error) {
 	}
 	buffered, _ := io.ReadAll(decoder.Buffered()) // from memory: it does not fail
 	if more := strings.TrimSpace(string(buffered) + in.rest); more != "" {
-		return nil, fmt.Errorf("unexpected text after the JSON object: %s", shortName(more))
+		return nil, fmt.Errorf("unexpected text after the JSON object: %s", shorten(more))
 	}
 	return value, nil
 }

@@ -67,7 +67,7 @@ func (d *dialog) handle(ctx context.Context, line string) (*model.Answer, error)
 		return d.call(ctx, t)
 	}
 	if toolLike().MatchString(line) {
-		d.line("no tool %s; /end %[1]s answers with this text", shortName(line))
+		d.line("no tool %s; /end %[1]s answers with this text", shorten(line))
 		return nil, nil
 	}
 	return textAnswer(model.FinishEnd, line), nil
@@ -105,7 +105,7 @@ func (d *dialog) command(line string) *model.Answer {
 	case line == "/help":
 		d.all(help)
 	default:
-		d.line("no command %s; /help lists them, // begins a text with /", shortName(line))
+		d.line("no command %s; /help lists them, // begins a text with /", shorten(line))
 	}
 	return nil
 }

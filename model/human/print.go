@@ -30,7 +30,7 @@ func (d *dialog) showRequest() {
 // agentName returns the display name of the agent that asks.
 func (d *dialog) agentName() string {
 	self := d.request.Self
-	return shortName(cmp.Or(d.names(self.ID, self.Role), self.Role))
+	return shorten(cmp.Or(d.names(self.ID, self.Role), self.Role))
 }
 
 // senderName returns the display name of the sender of a message.
@@ -72,7 +72,7 @@ func (d *dialog) showItems(items []model.Item, show func(text string)) {
 			d.line("message from %s", d.senderName(item.Message.From))
 			show(readable(item.Message.Payload))
 		case item.Result != nil:
-			d.line("result of %s: %s", shortName(item.Result.Tool), outcome(item.Result))
+			d.line("result of %s: %s", shorten(item.Result.Tool), outcome(item.Result))
 			show(readable(item.Result.Content))
 		case item.Answer != nil:
 			d.showAnswer(item.Answer, show)

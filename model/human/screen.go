@@ -69,8 +69,8 @@ func (s *screen) flush() {
 	s.pending.Reset()
 }
 
-// shortName shortens a name that is part of a line.
-func shortName(name string) string { return textutil.TruncateWidth(name, 40) }
+// shorten cuts a text that is part of a line.
+func shorten(text string) string { return textutil.TruncateWidth(text, 40) }
 
 // oneRow returns the first row of text, with "…" if there are more.
 func oneRow(text string) string {

@@ -6,7 +6,7 @@
 //		return report.Err // the model does not answer
 //	}
 //
-// It neither repeats a request nor calls what the model asks for.
+// It sends each request once and runs no tool.
 package probe
 
 import (
@@ -21,16 +21,15 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Report is what a model did. Other fields than Err and Time are zero if it does not
-// answer.
+// Report is what a model did. If Err is set, only Err and Time have values.
 type Report struct {
-	Err     error            // why it does not answer; nil if it does
-	Text    string           // of its first answer
-	Streams bool             // the text of the first answer came in several parts
-	Tools   bool             // it called the tool that it was asked to call
-	ToolErr error            // why the second question has no answer; nil if it has
-	Time    time.Duration    // of the first answer
-	Usage   model.TokenUsage // of both answers; zero if the server does not report it
+	Err        error            // why it does not answer; nil if it does
+	Text       string           // of its first answer
+	Streams    bool             // the first answer came in several parts
+	CalledTool bool             // it called the tool that it was asked to call
+	ToolErr    error            // why the second question has no answer; nil if it has
+	Time       time.Duration    // of the first answer
+	Usage      model.TokenUsage // of both answers; zero if the server does not report it
 }
 
 // errEmpty is the error for an answer without content.
@@ -47,7 +46,7 @@ func AskModel(ctx context.Context, m model.Model) Report {
 		r.ToolErr = err
 		return r
 	}
-	r.Tools, r.Usage = callsTool(answer), r.Usage.Add(answer.Usage)
+	r.CalledTool, r.Usage = callsTool(answer), r.Usage.Add(answer.Usage)
 	return r
 }
 
@@ -67,8 +66,8 @@ func AskText(ctx context.Context, m model.Model) (r Report) {
 	return r
 }
 
-// ask returns the answer to a request, and the number of parts of its text that came
-// before it was complete.
+// ask returns the answer to a request, and the number of its parts that came before it
+// was complete.
 func ask(ctx context.Context, m model.Model, r model.Request) (answer *model.Answer, parts int, err error) {
 	for delta, err := range m.Generate(ctx, r) {
 		switch {

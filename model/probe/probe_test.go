@@ -59,8 +59,8 @@ func TestAskModel_ReportsAbilities(t *testing.T) {
 		steps []any
 		want  probe.Report
 	}{
-		{"all", []any{answer(ready, "rea", "dy"), answer(right)}, probe.Report{Text: "ready", Streams: true, Tools: true, Usage: model.TokenUsage{Input: 15, Output: 3}}},
-		{"whole answers", []any{answer(ready, "ready"), answer(right)}, probe.Report{Text: "ready", Tools: true, Usage: model.TokenUsage{Input: 15, Output: 3}}},
+		{"all", []any{answer(ready, "rea", "dy"), answer(right)}, probe.Report{Text: "ready", Streams: true, CalledTool: true, Usage: model.TokenUsage{Input: 15, Output: 3}}},
+		{"whole answers", []any{answer(ready, "ready"), answer(right)}, probe.Report{Text: "ready", CalledTool: true, Usage: model.TokenUsage{Input: 15, Output: 3}}},
 		{"another tool", []any{answer(ready), answer(call("blue", `{}`))}, probe.Report{Text: "ready", Usage: model.TokenUsage{Input: 15, Output: 3}}},
 		{"no word", []any{answer(ready), answer(call("remember_word", `"blue"`))}, probe.Report{Text: "ready", Usage: model.TokenUsage{Input: 15, Output: 3}}},
 		{"text in place of a call", []any{answer(ready), answer(ready)}, probe.Report{Text: "ready", Usage: model.TokenUsage{Input: 20, Output: 2}}},
@@ -92,6 +92,6 @@ func Example() {
 		answer(call("remember_word", `{"word":"blue"}`)),
 	}}
 	r := probe.AskModel(context.Background(), m)
-	fmt.Println(r.Err, r.Text, r.Streams, r.Tools)
+	fmt.Println(r.Err, r.Text, r.Streams, r.CalledTool)
 	// Output: <nil> ready true true
 }

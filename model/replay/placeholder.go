@@ -76,10 +76,10 @@ func (t *idTable) add(id string) string {
 	return t.placeholders[id]
 }
 
-// addName notes the name of an agent that a call hired. From here on, a text that is only
+// addHiredName notes the name of an agent that a call hired. From here on, a text that is only
 // this name stands for the agent's id. The numbers of names differ between runs, as ids do,
 // if several agents hire at the same time.
-func (t *idTable) addName(r *model.CallResult) {
+func (t *idTable) addHiredName(r *model.CallResult) {
 	if hired, ok := chat.HiredBy(r); ok && uuid().MatchString(hired.ID) {
 		t.named[hired.Name] = hired.ID
 	}

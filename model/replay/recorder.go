@@ -121,7 +121,7 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redac
 		l.Tools = q.Tools
 	}
 	if r.err = writeLine(r.w, marshal(l), hide); r.err == nil {
-		r.remember(agent, before, thread{q.head, l.Key, len(q.items), q.last()})
+		r.remember(agent, before, thread{q.head, l.Key, len(q.items), q.conversation()})
 	}
 }
 

@@ -127,7 +127,7 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	q := newRequest(r, newRedactor(m.secrets))
 	e := m.next(q.key())
 	if e == nil {
-		e = m.next(q.earlyKey(q.last()))
+		e = m.next(q.earlyKey(q.conversation()))
 	}
 	if e == nil {
 		return nil, m.diverged(q, diffRequest(m.entries, q))

@@ -17,12 +17,12 @@ import (
 type request struct {
 	head
 	step  int               // the number of the answer that is asked for, from 1
-	items []json.RawMessage // each an item
+	items []json.RawMessage // one JSON document for each item of the conversation
 	chain []digest          // chain[n] is the digest of the first n items
 	ids   *idTable
 }
 
-// head is what a model is sent in addition to the conversation.
+// head is what a model is sent in addition to the conversation, with fields of model.Request.
 type head struct {
 	Role    string   `json:"role"`
 	State   string   `json:"state,omitempty"`
@@ -39,23 +39,23 @@ type summary struct {
 	Items int    `json:"items"`
 }
 
-// newRequest numbers the ids of the conversation first and those of the head after them, so
-// that the conversation reads the same whatever is in the head.
+// newRequest numbers the ids of the conversation before those of the head. So a change of the
+// head does not renumber the conversation.
 func newRequest(r model.Request, hide *redact.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDTable(r.Self)}
 	text := func(s string) string { return q.ids.substituteAll(hide.RedactText(s)) }
 	for _, it := range sortResults(r.Items) {
-		if it == (model.Item{}) {
+		if it == (model.Item{}) { // no runtime sends one
 			continue
 		}
 		if it.Answer != nil {
 			q.step++
 		}
 		if it.Result != nil {
-			q.ids.addName(it.Result)
+			q.ids.addHiredName(it.Result)
 		}
 		doc := rewrite(marshal(newItem(it)), hide, text)
-		q.items, q.chain = append(q.items, doc), append(q.chain, q.last().extend(doc))
+		q.items, q.chain = append(q.items, doc), append(q.chain, q.conversation().extend(doc))
 	}
 	q.ids.startHead()
 	q.head = newHead(r, func(s string) string { return text(chat.CleanText(s)) })
@@ -78,11 +78,11 @@ func newHead(r model.Request, text func(string) string) head {
 	return h
 }
 
-// last returns the digest of the whole conversation.
-func (q *request) last() digest { return q.chain[len(q.chain)-1] }
+// conversation returns the digest of the whole conversation.
+func (q *request) conversation() digest { return q.chain[len(q.chain)-1] }
 
 // key identifies a request: equal requests have equal keys in every run.
-func (q *request) key() string { return q.head.key(q.last()) }
+func (q *request) key() string { return q.head.key(q.conversation()) }
 
 // key returns the key of a request with this head.
 func (h head) key(conversation digest) string {
@@ -90,13 +90,13 @@ func (h head) key(conversation digest) string {
 	return hex.EncodeToString(key[:])
 }
 
-// earlyKey identifies a request for recordings of the earlier form, whose system prompts had
-// the opening and the note, in other words: it does not depend on these.
+// earlyKey is the key for recordings of the earlier form. Their system prompts contained the
+// opening and the note in another wording, so this key ignores all three.
 func (h head) earlyKey(conversation digest) string {
 	return "early " + h.withoutPrompts().key(conversation)
 }
 
-// withoutPrompts returns h without the texts of the runtime.
+// withoutPrompts returns h without System, Opening and Note.
 func (h head) withoutPrompts() head {
 	h.System, h.Opening, h.Note = "", "", ""
 	return h
@@ -113,8 +113,8 @@ func (d digest) extend(item []byte) digest {
 	return digest(h.Sum(nil))
 }
 
-// sortResults returns items with the results of concurrent calls in the order of the
-// calls: the order in which they end is not the same in every run.
+// sortResults puts the results of concurrent calls into the order of the calls, because the
+// order in which they end varies.
 func sortResults(items []model.Item) []model.Item {
 	items = slices.Clone(items)
 	var calls []model.Call

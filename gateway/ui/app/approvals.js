@@ -4,7 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { approversOf } from "./approval-rules.js";
 import { ask } from "./dialog.js";
-import { command, count, duration } from "./format.js";
+import { command, count, duration, sameJSON } from "./format.js";
 import { lineDiff } from "./line-diff.js";
 import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
 import { goTo, placeLink } from "./place.js";
@@ -13,6 +13,9 @@ import { goTo, placeLink } from "./place.js";
 /** @typedef {import("./screen.js").Place} Place */
 
 const shownMost = 1000;
+const refusalsRead = 100; // of the calls that are decided at once
+const noneWaits = "No call waits for your approval.";
+const editorRows = 12; // the most of the field for arguments
 
 /** The ids of the requests that the user has chosen, to decide about them at once. */
 const chosen = /** @type {Set<string>} */ (new Set());
@@ -20,26 +23,30 @@ const chosen = /** @type {Set<string>} */ (new Set());
 /** The arguments that the user edits, by the id of the request. */
 const drafts = /** @type {Map<string, string>} */ (new Map());
 
+/** What became of the last decisions: an outcome of the API each, or the message of an error. */
+let decided = /** @type {{id: string, name: string, outcome: string, message?: string}[]} */ ([]);
+
 /** @type {import("./screen.js").Screen} */
 export const approvals = {
   id: "approvals", title: "Approvals", key: "a", scope: "caller",
   loadKey: (place) => place.id,
   async load(place, signal) {
     const page = await list("api/v1/approvals", {}, shownMost, signal);
+    decided = place.id ? [] : decided; // until the user goes to another request
     const first = place.id || page.items[0]?.id;
     const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
     const waiting = page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until));
-    return { waiting, more: page.more, one, outcomes: [] };
+    return { waiting, more: page.more, one };
   },
-  isEmpty: (data) => data.waiting.length === 0 && !data.one,
-  empty: () => ({ text: "No call waits for your approval. Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
+  isEmpty: (data) => data.waiting.length === 0 && !data.one && decided.length === 0,
+  empty: () => ({ text: noneWaits + " Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
   tools: (data, _, page) => {
     const ids = data.waiting.map((/** @type {any} */ a) => a.id).filter((/** @type {string} */ id) => chosen.has(id));
     return ids.length === 0 ? nothing : html`<span>${count(ids.length, "call")} chosen</span>
       <button type="button" class="primary" @click=${() => decideMany("approve", ids, data, page)}>Approve …</button>
       <button type="button" class="danger" @click=${() => decideMany("deny", ids, data, page)}>Deny …</button>`;
   },
-  render: (data, place, page) => html`${outcomes(data)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>`,
+  render: (data, place, page) => html`${outcomes()}${data.waiting.length || data.one ? nothing : empty(noneWaits)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>`,
   keydown(e, data, _, page) {
     const { one } = data;
     const at = data.waiting.findIndex((/** @type {any} */ a) => a.id === one?.id);
@@ -76,7 +83,7 @@ function requestList(data, place, page) {
 /** @param {any} a @param {number} now */
 function deadline(a, now) {
   const left = Date.parse(a.until) - now;
-  return mark(left < 300_000 ? "bad" : "wait", left > 0 ? `denied in ${duration(left)}` : "its time is over");
+  return mark(left < 300_000 ? "bad" : "wait", left > 0 ? `${duration(left)} left` : "its time is over");
 }
 
 /** @param {string} id @param {Page} page */
@@ -96,10 +103,10 @@ function oneRequest(data, page) {
   }
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
   return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>
-    ${facts([["Waits", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["For", a.starter || "the operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>what happened before</a>`],
+    ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>What happened before</a>`],
       ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
-    ${a.refusal ? html`<div class="notice">${mark("wait", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
+    ${a.refusal ? html`<div class="notice">${mark("bad", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
     ${draft === undefined ? argumentForm(args, a.text) : editor(a, draft, page)}
     <div class="buttons">
@@ -143,15 +150,29 @@ function edit(a, page) {
 
 /** @param {any} a @param {string} draft @param {Page} page */
 function editor(a, draft, page) {
-  return html`<label class="field"><span class="hidden">Arguments as JSON</span><textarea name="args" rows="10" .value=${draft} @input=${(/** @type {any} */ e) => { drafts.set(a.id, e.target.value); page.redraw(); }}></textarea></label>
+  return html`<label class="field"><span class="hidden">Arguments as JSON</span><textarea name="args" rows=${Math.min(editorRows, draft.split("\n").length + 1)} .value=${draft} @input=${(/** @type {any} */ e) => { drafts.set(a.id, e.target.value); page.redraw(); }}></textarea></label>
     ${parsed(draft) === undefined ? html`<p role="alert">${mark("bad", "This is no JSON object.")}</p>` : changes(a, draft)}`;
 }
 
 /** @param {any} a @param {string} draft */
 function changes(a, draft) {
-  const lines = lineDiff(a.text, draft).filter((l) => l.kind !== "same");
+  const lines = changedLines(a, draft);
   return lines.length === 0 ? quiet("Nothing is changed yet.")
-    : html`<p class="quiet">The schema and the rules of the role are checked again. The agent is told of the change.</p><pre class="json" tabindex="0">${lines.map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : "- "}${l.text}\n</span>`)}</pre>`;
+    : html`<p class="quiet">The schema and the rules of the role are checked again. The agent is told of the change.</p>${lineList(lines)}`;
+}
+
+/**
+ * Returns the lines that an edit removes and adds. Spaces and line breaks between values do not count.
+ * @param {any} a
+ * @param {string} draft
+ */
+function changedLines(a, draft) {
+  return lineDiff(a.text, sameJSON(draft)).filter((l) => l.kind !== "same");
+}
+
+/** @param {import("./line-diff.js").Line[]} lines */
+function lineList(lines) {
+  return html`<pre class="json" tabindex="0">${lines.map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : "- "}${l.text}\n</span>`)}</pre>`;
 }
 
 /** @param {string} text */
@@ -175,20 +196,39 @@ async function decide(action, data, page) {
   if (draft !== undefined && args === undefined) {
     return;
   }
-  const done = await ask({
-    title: action === "approve" ? `Approve the call of ${a.tool}` : `Deny the call of ${a.tool}`, confirm: action === "approve" ? "Approve" : "Deny", danger: action === "deny",
-    body: html`${action === "approve" ? html`${args ? html`<p>${mark("wait", "With the arguments that you have edited.")}</p>` : nothing}<p>It runs once, with these arguments.</p>` : reasonField()}${action === "approve" && mayOverride(a, page) ? overrideField(Boolean(a.refusal)) : nothing}`,
-    command: ({ reason, override }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", /** @type {string} */ (draft)] : []), ...(override ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
-    run: ({ reason, override }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), withArgs({
-      action, digest: a.digest, reason: reason || undefined, override: override === "on" || undefined,
+  const override = action === "approve" && mayOverride(a, page), must = override && Boolean(a.refusal);
+  const answer = await ask({
+    title: action === "deny" ? `Deny the call of ${a.tool}` : must ? `Approve ${a.tool} in place of the approvers` : `Approve the call of ${a.tool}`,
+    confirm: action === "deny" ? "Deny" : must ? "Override" : "Approve", danger: action === "deny",
+    body: html`${action === "approve" ? html`${decidedArguments(a, draft)}<p>It runs once, with these arguments.</p>` : reasonField()}${override ? overrideField(must) : nothing}`,
+    ready: ({ override: ticked, reason }) => !must || ticked === "on" && Boolean(reason),
+    command: ({ reason, override: ticked }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", /** @type {string} */ (draft)] : []), ...(ticked || must ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
+    run: ({ reason, override: ticked }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), withArgs({
+      action, digest: a.digest, reason: reason || undefined, override: ticked === "on" || undefined,
     }, action === "approve" ? draft : undefined)),
   });
-  if (done) {
+  if (answer) {
     drafts.delete(a.id);
     chosen.delete(a.id);
+    decided = [{ id: a.id, name: requestName(a), outcome: answer.outcome }];
     goTo("approvals");
     page.reload();
   }
+}
+
+/**
+ * The arguments with which a call will run: what an edit changes, or all of them.
+ * @param {any} a
+ * @param {string | undefined} draft
+ */
+function decidedArguments(a, draft) {
+  const lines = draft === undefined ? [] : changedLines(a, draft);
+  return lines.length > 0 ? html`<p>With the arguments that you have edited:</p>${lineList(lines)}` : argumentForm(a.edited ?? a.args, a.text);
+}
+
+/** @param {any} a */
+function requestName(a) {
+  return a.operation ? `${a.operation} of operator ${a.starter}` : `${a.tool} by role ${a.role}`;
 }
 
 /**
@@ -229,23 +269,37 @@ function overrideField(open) {
  * @param {Page} page
  */
 async function decideMany(action, ids, data, page) {
-  const digests = new Map(data.waiting.map((/** @type {any} */ a) => [a.id, a.digest]));
+  const requests = new Map(data.waiting.filter((/** @type {any} */ a) => ids.includes(a.id)).map((/** @type {any} */ a) => [a.id, a]));
+  const refused = action === "approve" ? await refusals(ids) : new Map();
   const answer = await ask({
     title: `${action === "approve" ? "Approve" : "Deny"} ${count(ids.length, "call")}`, confirm: action === "approve" ? "Approve all" : "Deny all", danger: action === "deny",
-    body: html`<ul class="plain">${data.waiting.filter((/** @type {any} */ a) => ids.includes(a.id)).map((/** @type {any} */ a) => html`<li><code>${a.tool}</code> by role ${a.role}</li>`)}</ul>${action === "deny" ? reasonField() : nothing}`,
+    body: html`<ul class="plain">${[...requests.values()].map((a) => html`<li><code>${a.tool}</code> by role ${a.role}${refused.has(a.id) ? html`<div>${mark("bad", `Your approval does not count: ${refused.get(a.id)}.`)}</div>` : nothing}</li>`)}</ul>${action === "deny" ? reasonField() : nothing}`,
     command: ({ reason }) => command("approval", action, ...ids, ...(reason ? ["--reason", reason] : [])),
-    run: ({ reason }) => send("POST", "api/v1/approvals", { decisions: ids.map((id) => ({ id, action, digest: digests.get(id), reason: reason || undefined })) }),
+    run: ({ reason }) => send("POST", "api/v1/approvals", { decisions: ids.map((id) => ({ id, action, digest: requests.get(id).digest, reason: reason || undefined })) }),
   });
   if (answer?.outcomes) {
     chosen.clear();
-    data.outcomes = answer.outcomes;
+    decided = answer.outcomes.map((/** @type {any} */ o) => ({ id: o.id, name: requestName(requests.get(o.id)), outcome: o.outcome ?? "", message: o.code && o.message }));
     page.redraw();
   }
 }
 
-/** @param {any} data */
-function outcomes(data) {
-  const failed = data.outcomes.filter((/** @type {any} */ o) => o.code);
-  return data.outcomes.length === 0 ? nothing : html`<div class="notice" role="status">${mark("good", `${data.outcomes.length - failed.length} decided`)}
-    ${failed.map((/** @type {any} */ o) => html`<div>${mark("bad", o.message)} ${idChip(o.id)}</div>`)}</div>`;
+/**
+ * Returns why approvals of the user would not count, by the ids of the requests.
+ * @param {string[]} ids
+ * @returns {Promise<Map<string, string>>}
+ */
+async function refusals(ids) {
+  const found = await Promise.all(ids.slice(0, refusalsRead).map((id) => get("api/v1/approvals/" + encodeURIComponent(id)).catch(() => ({}))));
+  return new Map(found.filter((a) => a.refusal).map((a) => [a.id, a.refusal]));
+}
+
+/** What the user is told of a request after a decision. */
+const decidedTexts = /** @type {Record<string, string>} */ ({
+  approved: "The call runs now. Who started the task sees its result.", denied: "The agent is told.", vote: "Your approval is noted. The call waits for others.",
+});
+
+function outcomes() {
+  return decided.length === 0 ? nothing : html`<div class="notice" role="status">${decided.map(({ id, name, outcome, message }) =>
+    html`<div>${message ? html`${mark("bad", message)} ${idChip(id)}` : html`${mark(outcome === "denied" ? "off" : "good", outcome === "vote" ? "noted" : outcome)} ${name}. ${decidedTexts[outcome] ?? ""}`}</div>`)}</div>`;
 }

@@ -12,6 +12,7 @@ const previewAfter = 200; // milliseconds after the last change of a field
  * @property {any} [body] a template with fields; each has a name
  * @property {string} confirm the text of the button
  * @property {boolean} [danger] the button warns
+ * @property {(fields: Record<string, string>) => boolean} [ready] reports whether the fields suffice; without it they do
  * @property {string} [typed] a text that the user must type to confirm
  * @property {(fields: Record<string, string>) => Promise<any>} [preview] a template of what will happen
  * @property {(fields: Record<string, string>) => string} [command] the command line that does the same
@@ -36,6 +37,7 @@ export function ask(action) {
       const form = dialog.querySelector("form");
       return form ? /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form))) : {};
     };
+    const isReady = () => !(action.typed && fields().typed !== action.typed) && (action.ready?.(fields()) ?? true);
     const draw = () => render(template(), dialog);
     const preview = afterTyping(async () => {
       const asked = JSON.stringify(fields());
@@ -51,7 +53,7 @@ export function ask(action) {
     };
     const submit = async (/** @type {Event} */ e) => {
       e.preventDefault();
-      if (busy || (action.typed && fields().typed !== action.typed)) {
+      if (busy || !isReady()) {
         return;
       }
       busy = true;
@@ -75,7 +77,7 @@ export function ask(action) {
       ${error ? html`<p role="alert">${mark("bad", error)}</p>` : nothing}
       <div class="buttons">
         <button type="button" @click=${() => dialog.close()}>Close</button>
-        <button type="submit" class=${action.danger ? "danger" : "primary"} ?disabled=${busy || Boolean(action.typed && fields().typed !== action.typed)}>${action.confirm}</button>
+        <button type="submit" class=${action.danger ? "danger" : "primary"} ?disabled=${busy || !isReady()}>${action.confirm}</button>
       </div></form>`;
     dialog.addEventListener("close", () => {
       render(nothing, dialog);

@@ -115,3 +115,24 @@ export function command(...words) {
 export function count(n, noun) {
   return `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
 }
+
+/**
+ * Returns JSON in the form of JSON.stringify with two spaces, and the text itself if its values would change.
+ * @param {string} text
+ */
+export function sameJSON(text) {
+  try {
+    const value = JSON.parse(text), one = JSON.stringify(value);
+    return text.replace(/\s/g, "") === one.replace(/\s/g, "") ? JSON.stringify(value, null, 2) : text;
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Returns the name of a person from a record, such as fay of user:fay@ROLE.
+ * @param {string} principal
+ */
+export function personName(principal) {
+  return principal.replace(/^user:(.*)@[^@]*$/, "$1");
+}

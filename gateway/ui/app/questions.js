@@ -1,6 +1,6 @@
 // The questions of tools that wait for an answer.
 
-import { get, list } from "./api.js";
+import { get, list, RequestError } from "./api.js";
 import { hasEnded } from "./organization-model.js";
 
 const askedMost = 1000; // events that are read to find the tasks that have asked
@@ -12,7 +12,14 @@ const askedMost = 1000; // events that are read to find the tasks that have aske
  * @returns {Promise<any[]>}
  */
 export async function questionsOf(task, signal) {
-  return (await get(`api/v1/tasks/${encodeURIComponent(task)}/questions`, {}, signal)).questions;
+  try {
+    return (await get(`api/v1/tasks/${encodeURIComponent(task)}/questions`, {}, signal)).questions;
+  } catch (error) {
+    if (error instanceof RequestError && error.code === "task_not_found") {
+      return [];
+    }
+    throw error;
+  }
 }
 
 /**

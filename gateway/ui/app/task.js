@@ -4,10 +4,10 @@ import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
-import { brief, clock, command, count, duration, excerpt, number } from "./format.js";
+import { brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
 import { grantHint } from "./grant-hint.js";
 import { hasEnded } from "./organization-model.js";
-import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { commandLine, difference, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { questionsOf } from "./questions.js";
@@ -22,6 +22,7 @@ const tasksShown = 500;
 const eventsShown = 5000; // of one task
 const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
+const linksMost = 12; // in a notice
 const saidMost = 100; // entries of the conversation that are drawn at once
 const writersMost = 20; // agents whose answers in progress are drawn
 const approvalsSearched = 1000; // for those of one task
@@ -148,11 +149,8 @@ function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
   return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
-    ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
-      ${denials.slice(0, 12).map((/** @type {Span} */ s, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a>`)}${denials.length > 12 ? ", …" : nothing}
-      ${html`<span class="quiet fixed">(keys [ and ])</span>`}</div>`}
-    ${data.waiting.length === 0 ? nothing : html`<div class="notice">${mark("wait", `${count(data.waiting.length, "call")} waiting for approval`)}:
-      ${data.waiting.slice(0, 12).map((/** @type {any} */ a, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("approvals", a.id)}>${a.role} ${a.tool}</a>`)}${data.waiting.length > 12 ? ", …" : nothing}</div>`}
+    ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.name}` })), html`<span class="quiet fixed">(keys [ and ])</span>`)}
+    ${linkNotice(mark("wait", `${count(data.waiting.length, "call")} waiting for approval`), data.waiting.map((/** @type {any} */ a) => ({ href: placeLink("approvals", a.id), text: `${a.role} ${a.tool}` })))}
     ${data.questions.map((/** @type {any} */ q) => html`<div class="notice">${mark("wait", `${q.tool} waits for an answer of the person who started the task:`)} <span class="text">${excerpt(q.message, 400)}</span></div>`)}
     ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
     <h2>What happened when</h2>
@@ -161,6 +159,16 @@ function oneTask(data, place, page) {
       <h2>What was said and called</h2>
       ${conversation(data, place)}
     </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place, page)}</aside></div>`;
+}
+
+/**
+ * A notice with links, of which only some are shown; nothing without links.
+ * @param {any} head
+ * @param {{href: string, text: string}[]} links
+ * @param {any} [hint]
+ */
+function linkNotice(head, links, hint = nothing) {
+  return links.length === 0 ? nothing : html`<div class="notice">${head}: ${links.slice(0, linksMost).map(({ href, text }, i) => html`${i ? ", " : nothing}<a href=${href}>${text}</a>`)}${links.length > linksMost ? ", …" : nothing} ${hint}</div>`;
 }
 
 /** @param {any} t @param {Page} page */
@@ -345,7 +353,7 @@ function entry(e, data, place) {
   const chosen = String(e.seq) === place.params.event;
   return html`<article id="event-${e.seq}" class="${denied ? "denied" : ""} ${chosen ? "chosen" : ""}">
     <header><a href=${placeLink("task", t.id, { ...place.params, event: String(e.seq) })}>${clock(e.at)}</a>${entryHead(e, agent, data)}</header>
-    ${entryBody(e)}</article>`;
+    ${entryBody(e, trace)}</article>`;
 }
 
 /** @param {any} e @param {string} agent @param {any} data */
@@ -368,22 +376,34 @@ function entryHead(e, agent, data) {
     case "task_paused": return html`<strong>The task paused</strong> ${mark("wait", e.reason)} <code>${e.code}</code>`;
     case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + e.by)}`;
     case "approval_requested": return html`<strong>${agent}</strong> ${mark("wait", "waits for approval of")} <code>${e.tool}</code>`;
-    case "approval_decided": return html`<strong>${e.by || "rolecall"}</strong> ${mark(e.outcome === "denied" || e.outcome === "expired" ? "bad" : "good", e.outcome)} <code>${e.tool}</code> ${quiet(e.reason ?? "")}`;
+    case "approval_decided": return html`<span><strong>${e.by ? personName(e.by) : "rolecall"}</strong>${e.as ? ` as ${e.as}` : nothing}</span> ${mark(e.outcome === "denied" || e.outcome === "expired" ? "bad" : "good", e.outcome)} <code>${e.tool}</code>
+      ${e.waited ? quiet(`after ${duration(e.waited / 1e6)}`) : nothing} ${quiet(e.reason ?? "")}`;
     case "question_asked": return html`<strong>${e.tool}</strong> ${mark("wait", "asks")}`;
   }
   return html`${quiet(e.type)}`;
 }
 
-/** @param {any} e */
-function entryBody(e) {
+/** @param {any} e @param {any} trace */
+function entryBody(e, trace) {
   switch (e.type) {
     case "message": return html`<p class="text">${brief(e.message.payload, 4000)}</p>`;
     case "model_answered": return e.answer?.text ? html`<p class="text">${e.answer.text.slice(0, 20_000)}</p>` : nothing;
     case "tool_call": return html`<p class="text">${e.decision === "denied" ? e.reason : html`<code>${brief(e.args, 600)}</code>`}</p>`;
     case "tool_error": return html`<p class="text"><code>${brief(e.result, 600)}</code></p>`;
+    case "approval_decided": return e.args ? argumentChange(e, trace) : nothing;
     case "error": return html`<p class="text">${e.message}</p>`;
     case "result": return html`<p class="text">${brief(e.result ?? e.error, 4000)}</p>`;
     case "question_asked": case "question_answered": return html`<p class="text">${e.message ?? e.action}</p>`;
   }
   return nothing;
+}
+
+/**
+ * What an approver has changed in the arguments of a call.
+ * @param {any} e the decision
+ * @param {any} trace
+ */
+function argumentChange(e, trace) {
+  const request = trace.events.find((/** @type {any} */ one) => one.type === "approval_requested" && one.approval === e.approval);
+  return request?.args ? difference(JSON.stringify(request.args, null, 2), JSON.stringify(e.args, null, 2)) : json(e.args);
 }

@@ -1,6 +1,11 @@
 package webpage_test
 
-import "testing"
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
 
 // The organization says what an agent waits for until it is decided, the list of approvals shows the
 // arguments, and the tools show their flags.
@@ -39,7 +44,13 @@ func TestPage_TaskLeadsToItsApproval(t *testing.T) {
 	p.waitText("Your approval does not count: its rules do not name you as an approver")
 	p.eval(`[...document.querySelectorAll("aside.panel button")].find((b) => b.innerText.startsWith("Override")).click(); 0`)
 	p.wait(`document.querySelector("#dialog details").open`)
-	p.eval(`document.querySelector("#dialog [name=override]").checked = true; document.querySelector("#dialog [name=reason]").value = "fay is away"; document.querySelector("#dialog button[type=submit]").click(); 0`)
+	if p.eval(`document.querySelector("#dialog button[type=submit]").disabled`) != true {
+		t.Error("the approvers can be overridden without a reason")
+	}
+	p.eval(`document.querySelector("#dialog [name=override]").checked = true; const why = document.querySelector("#dialog [name=reason]"); why.value = "fay is away"; why.dispatchEvent(new Event("input", {bubbles: true})); 0`)
+	p.waitText("--override --reason 'fay is away'")
+	p.eval(`document.querySelector("#dialog button[type=submit]").click(); 0`)
+	p.waitText("approved write_file by role payer. The call runs now.")
 	p.waitText("No call waits for your approval.")
 	p.goTo("#/task/" + page.Items[0].Task)
 	p.wait(`!document.body.innerText.includes("waiting for approval")`)
@@ -78,4 +89,34 @@ func TestPage_KeysAndHeadsLeadOn(t *testing.T) {
 	p.goTo("#/roles")
 	p.eval(`[...document.querySelectorAll("td a")].find((a) => a.innerText === "root").click(); 0`)
 	p.waitText("Role root may call")
+}
+
+// A task that is gone while the organization is loaded does not fail the screen.
+func TestPage_TaskGoneWhileLoading(t *testing.T) {
+	s := startServer(t)
+	startPayment(t, s)
+	proxied := s.behind(t, func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/questions"):
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"error":{"code":"task_not_found","message":"the task is gone"}}`)
+		case r.FormValue("type") == "question_asked":
+			var page struct{ Items []struct{ ID string } }
+			decode(t, s.send(t, "ann", "GET", "/api/v1/tasks", ""), &page)
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"items":[{"type":"question_asked","task":%q}]}`, page.Items[0].ID)
+		default:
+			return false
+		}
+		return true
+	})
+	p := openTab(t, newBrowser(t), proxied)
+	p.signIn("ann")
+	p.waitText("payer-1")
+	p.goTo("#/organization")
+	p.waitText("payer-1")
+	if text := p.text(); strings.Contains(text, "the task is gone") {
+		t.Errorf("the screen failed:\n%s", text)
+	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// rejectUnknownTopics makes the commands help and completion, which cobra provides, reject
-// what they do not know.
+// rejectUnknownTopics makes cobra's commands help and completion reject unknown names and
+// extra arguments.
 func rejectUnknownTopics(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
@@ -33,8 +33,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// checkHelpTopic makes --help after a name that is no command print nothing: cobra prints
-// the help of the command above it. The error is set when the command line was executed.
+// checkHelpTopic makes --help after an unknown name an error; cobra would print the help of
+// the command above it. Read the returned error after root has run.
 func checkHelpTopic(root *cobra.Command) *error {
 	var problem error
 	help := root.HelpFunc()
