@@ -217,13 +217,20 @@ func printCanTable(ctx context.Context, c *common, api *client.Client, q client.
 	}
 	rows := table{{"TOOL", "ALLOWED", "GROUP", "RULE"}}
 	for _, v := range list {
-		allowed := "no"
-		if v.Allowed {
-			allowed = "yes"
-		}
-		rows = append(rows, []string{v.Tool, allowed, string(v.Group), v.Rule})
+		rows = append(rows, []string{v.Tool, allowedText(v), string(v.Group), v.Rule})
 	}
 	return rows.print(c.out)
+}
+
+// allowedText says whether a tool may be called, and whether people approve calls first.
+func allowedText(v client.Verdict) string {
+	switch {
+	case !v.Allowed:
+		return "no"
+	case v.Waits:
+		return "with approval"
+	}
+	return "yes"
 }
 
 // printCanDiff lists the tools that a role gained and lost since an epoch.

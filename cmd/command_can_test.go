@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -67,6 +68,28 @@ func TestCan_RunsNoAgentScript(t *testing.T) {
 	for _, args := range [][]string{{"check", "-f", file}, {"run", "-f", file, "Go"}} {
 		if status, stdout, stderr := runCommand(t, data, args...); status == 0 || !strings.Contains(stdout+stderr, "it ran") {
 			t.Errorf("%v: status %d, %s%s", args, status, stdout, stderr)
+		}
+	}
+}
+
+// The table of a role says which calls wait for people.
+func TestCan_TableShowsApproval(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "org.yaml")
+	text := `
+{kind: organization, name: o}
+---
+{kind: role, name: payer, toolGroups: [workspace], approval: [{tools: [write_file], from: {any: [{role: finance}]}}]}
+---
+{kind: role, name: finance, toolGroups: []}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := mustRun(t, dir, "can", "-f", file, "--role", "payer")
+	for tool, want := range map[string]string{"write_file": "with approval", "read_file": "yes", "run_command": "no"} {
+		if !regexp.MustCompile(`(?m)^` + tool + `  +` + want + `  `).MatchString(out) {
+			t.Errorf("%s is not %q in\n%s", tool, want, out)
 		}
 	}
 }

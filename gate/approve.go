@@ -73,15 +73,20 @@ func (g *Gate) findNeed(ctx context.Context, a *Admission) {
 // of all calls if args is nil. It returns none if the tool is not visible. args must be strict
 // JSON. It decides nothing: Call looks up the rules of each call.
 func (g *Gate) ApprovalRules(ctx context.Context, s *Subject, name string, args json.RawMessage) approval.Rules {
-	d := s.AuthorizeTool(name)
-	if !d.Allowed() {
-		return nil
-	}
-	rules := d.outcome.ApprovalRules(d.handle)
-	if args == nil {
+	rules := s.AuthorizeTool(name).ApprovalRules()
+	if args == nil || rules == nil {
 		return rules
 	}
 	return rules.ForArguments(args, g.inputsOf(ctx, s.Principal))
+}
+
+// ApprovalRules returns the rules that select calls of the tool whatever their arguments, none if
+// no call may be made.
+func (d Decision) ApprovalRules() approval.Rules {
+	if !d.Allowed() {
+		return nil
+	}
+	return d.outcome.ApprovalRules(d.handle)
 }
 
 // definitionDigest returns a hash of what a tool says about itself.

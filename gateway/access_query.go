@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // checkAccess answers POST /api/v1/can. An unknown role, agent or tool is a
@@ -200,6 +201,18 @@ func (q accessQuery) allows(tool string) bool {
 	return q.subject.AuthorizeTool(tool).Allowed() && q.inGroups(tool)
 }
 
+// approvalRules returns the rules that let calls of a tool wait for people, whatever the
+// arguments; none if the tool is denied.
+func (q accessQuery) approvalRules(tool string) approval.Rules {
+	if !q.inGroups(tool) {
+		return nil
+	}
+	return q.subject.AuthorizeTool(tool).ApprovalRules()
+}
+
+// mayWait reports whether calls of a tool may wait for people.
+func (q accessQuery) mayWait(tool string) bool { return len(q.approvalRules(tool)) > 0 }
+
 // inGroups reports whether the requested groups include a tool. Root's own
 // tools are never restricted, as in a task.
 func (q accessQuery) inGroups(tool string) bool {
@@ -215,6 +228,7 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 	v := wire.Verdict{
 		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.rule(d),
 	}
+	v.Waits = q.mayWait(tool)
 	if q.caller {
 		v.State = toolgroups.StateName(q.subject.State)
 	}
@@ -234,14 +248,12 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 // some.
 func (a *api) boundVerdict(ctx context.Context, query accessQuery, q wire.Question) wire.Verdict {
 	v := query.verdict(q.Tool)
-	if !v.Allowed {
+	if !v.Allowed || q.Args == nil {
 		return v
 	}
-	if q.Args != nil {
-		if err := a.rt.Gate().CheckArguments(ctx, query.subject, q.Tool, q.Args); err != nil {
-			v.Allowed, v.Code, v.Reason, v.Rule = false, errcode.CodeOf(err), errcode.Message(err), "a bound on the arguments of "+q.Tool
-			return v
-		}
+	if err := a.rt.Gate().CheckArguments(ctx, query.subject, q.Tool, q.Args); err != nil {
+		v.Allowed, v.Waits, v.Code, v.Reason, v.Rule = false, false, errcode.CodeOf(err), errcode.Message(err), "a bound on the arguments of "+q.Tool
+		return v
 	}
 	v.Waits = len(a.rt.Gate().ApprovalRules(ctx, query.subject, q.Tool, q.Args)) > 0
 	return v
@@ -254,6 +266,9 @@ func (q accessQuery) verdicts(v visibility) wire.Verdicts {
 		verdict := q.verdict(h.Definition.Name)
 		if !verdict.Allowed {
 			verdict.Group = v.groupOf(h)
+		}
+		if v.all {
+			verdict.Approval = q.approvalRules(verdict.Tool)
 		}
 		out.Verdicts = append(out.Verdicts, verdict)
 	}
@@ -344,21 +359,25 @@ func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
 		out.Code, out.Reason = errcode.CodeOf(err), errcode.Message(err)
 		return out
 	}
-	if a.roleQuery(org.RootRole, q.State, q.Groups).allows(q.Who) {
-		out.Roles = append(out.Roles, wire.RoleHolder{ID: org.RootRole, Name: org.RootRole})
-	}
-	for _, role := range a.org().ListRoles() {
-		if a.roleQuery(role.ID, q.State, q.Groups).allows(q.Who) {
-			out.Roles = append(out.Roles, wire.RoleHolder{ID: role.ID, Name: role.Name})
+	for _, role := range append([]org.Role{{ID: org.RootRole, Name: org.RootRole}}, a.org().ListRoles()...) {
+		if query := a.roleQuery(role.ID, q.State, q.Groups); query.allows(q.Who) {
+			out.Roles = append(out.Roles, query.holder(role, q.Who))
 		}
-		if as := role.Tasks.As; as != "" && a.tasksQuery(role, q.State, q.Groups).allows(q.Who) {
-			out.Tasks = append(out.Tasks, wire.TasksHolder{RoleHolder: wire.RoleHolder{ID: role.ID, Name: role.Name}, As: a.roleName(as)})
+		if as := role.Tasks.As; as != "" {
+			if query := a.tasksQuery(role, q.State, q.Groups); query.allows(q.Who) {
+				out.Tasks = append(out.Tasks, wire.TasksHolder{RoleHolder: query.holder(role, q.Who), As: a.roleName(as)})
+			}
 		}
 	}
 	for _, agent := range a.org().ListAgents("") {
-		if a.agentQuery(agent, q.State, q.Groups).allows(q.Who) {
-			out.Agents = append(out.Agents, wire.AgentHolder{ID: agent.ID, Name: agent.Name, Role: a.roleName(agent.Role), Task: agent.Task})
+		if query := a.agentQuery(agent, q.State, q.Groups); query.allows(q.Who) {
+			out.Agents = append(out.Agents, wire.AgentHolder{ID: agent.ID, Name: agent.Name, Role: a.roleName(agent.Role), Task: agent.Task, Waits: query.mayWait(q.Who)})
 		}
 	}
 	return out
+}
+
+// holder describes a role that may call a tool.
+func (q accessQuery) holder(role org.Role, tool string) wire.RoleHolder {
+	return wire.RoleHolder{ID: role.ID, Name: role.Name, Group: q.subject.AuthorizeTool(tool).Group(), Waits: q.mayWait(tool)}
 }

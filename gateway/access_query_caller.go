@@ -69,8 +69,8 @@ func (a *api) findHoldersAsCaller(v visibility, q wire.Question) wire.Holders {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
-	if a.roleQueryOf(v.caller, q.State, q.Groups).allows(q.Who) {
-		out.Roles = append(out.Roles, wire.RoleHolder{ID: v.role.ID, Name: v.role.Name})
+	if query := a.roleQueryOf(v.caller, q.State, q.Groups); query.allows(q.Who) {
+		out.Roles = append(out.Roles, query.holder(v.role, q.Who))
 	}
 	return out
 }

@@ -3,11 +3,15 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
@@ -49,6 +53,58 @@ func TestCheckAccess_ShowsApprovals(t *testing.T) {
 			t.Errorf("as caller: %s %s: %+v, %v", tt.tool, tt.args, v, err)
 		}
 	}
+}
+
+// All answers about who may call what say which calls may wait. The operator also sees for whom.
+func TestAccess_ShowsWhichCallsWait(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "bank", "transfer")
+	use, none := toolgroups.SetOf("bank", "artifact"), toolgroups.SetOf()
+	rule := approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{Any: []approval.Quorum{{Role: "finance"}}}}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{
+		{Name: "clerk", Use: &use, Grant: &none, Approval: []approval.Rule{rule}}, {Name: "finance", Use: &none, Grant: &none}, {Name: "free", Use: &use, Grant: &none},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	role, _ := f.Runtime.Org().RoleByName("clerk")
+	operator, clerk := f.LocalClient(), f.WithCaller(t, role.ID).LocalClient()
+	for who, c := range map[string]*client.Client{"operator": operator, "caller": clerk} {
+		checkWaits(t, who, c, rule)
+	}
+	h, err := operator.ListHolders(t.Context(), client.Question{Who: "transfer"})
+	want := []wire.RoleHolder{{ID: role.ID, Name: "clerk", Group: "bank", Waits: true}, {ID: roleIDOf(f, "free"), Name: "free", Group: "bank"}}
+	if diff := cmp.Diff(want, h.Roles); err != nil || diff != "" {
+		t.Errorf("%v, holders (-want +got):\n%s", err, diff)
+	}
+}
+
+// checkWaits checks that transfer waits in role clerk, and no other tool.
+func checkWaits(t *testing.T, who string, c *client.Client, rule approval.Rule) {
+	t.Helper()
+	list, err := c.CheckTools(t.Context(), client.Question{Role: "clerk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range list {
+		named := len(v.Approval) == 1 && v.Approval[0].Equal(&rule)
+		if waits := v.Tool == "transfer"; v.Waits != waits || named != (waits && who == "operator") {
+			t.Errorf("%s: %+v", who, v)
+		}
+	}
+	m, err := c.FetchMatrix(t.Context(), client.MatrixQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range m.Items {
+		if got := strings.Join(row.Waits, " "); (got == "transfer") != (row.Name == "clerk") {
+			t.Errorf("%s: in the row of %s wait %q", who, row.Name, got)
+		}
+	}
+}
+
+func roleIDOf(f *gatewaytest.Fixture, name string) identity.RoleID {
+	role, _ := f.Runtime.Org().RoleByName(name)
+	return role.ID
 }
 
 // A call of a caller waits. Callers in the role of the approvers see and decide it over the API,

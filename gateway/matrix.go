@@ -72,10 +72,14 @@ func (a *api) matrixRow(v visibility, role org.Role, state string, tools []wire.
 	if !v.all {
 		query = a.roleQueryOf(v.caller, state, nil)
 	}
-	row := wire.MatrixRow{RoleHolder: wire.RoleHolder{ID: role.ID, Name: a.roleName(role.ID)}, Allowed: []string{}}
+	row := wire.MatrixRow{ID: role.ID, Name: a.roleName(role.ID), Allowed: []string{}}
 	for _, t := range tools {
-		if query.allows(t.Name) {
-			row.Allowed = append(row.Allowed, t.Name)
+		if !query.allows(t.Name) {
+			continue
+		}
+		row.Allowed = append(row.Allowed, t.Name)
+		if query.mayWait(t.Name) {
+			row.Waits = append(row.Waits, t.Name)
 		}
 	}
 	return row

@@ -125,7 +125,7 @@ func TestWho_NamesTasks(t *testing.T) {
 	who := func(f *gatewaytest.Fixture) wire.Holders {
 		return gatewaytest.GetJSON[wire.Holders](t, f, "POST /api/v1/can", `{"who":"console_print"}`)
 	}
-	want := []wire.TasksHolder{{RoleHolder: wire.RoleHolder{ID: clerk.ID, Name: "clerk"}, As: "ops"}}
+	want := []wire.TasksHolder{{RoleHolder: wire.RoleHolder{ID: clerk.ID, Name: "clerk", Group: "console"}, As: "ops"}}
 	if diff := cmp.Diff(want, who(f).Tasks); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

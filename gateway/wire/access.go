@@ -95,16 +95,21 @@ type MatrixTool struct {
 	Effect string             `json:"effect"`
 }
 
-// MatrixRow is a role, with the names of those tools of its Matrix that it may call, sorted.
+// MatrixRow is a role, with the names of those tools of its Matrix that it may call, sorted. Waits has
+// those of them whose calls may wait until people approve them.
 type MatrixRow struct {
-	RoleHolder
-	Allowed []string `json:"allowed"`
+	ID      identity.RoleID `json:"id"`
+	Name    string          `json:"name"`
+	Allowed []string        `json:"allowed"`
+	Waits   []string        `json:"waits,omitempty"`
 }
 
 // RoleHolder is a role that may call a tool.
 type RoleHolder struct {
-	ID   identity.RoleID `json:"id"`
-	Name string          `json:"name"`
+	ID    identity.RoleID    `json:"id"`
+	Name  string             `json:"name"`
+	Group toolgroups.GroupID `json:"group"`           // through which the tool is granted
+	Waits bool               `json:"waits,omitempty"` // a call may wait until people approve it
 }
 
 // TasksHolder is a role with tasks.as. The role that it names may use a tool, and so may the
@@ -120,4 +125,6 @@ type AgentHolder struct {
 	Name string           `json:"name,omitempty"` // in its task
 	Role string           `json:"role"`           // the role's name
 	Task identity.TaskID  `json:"task"`
+
+	Waits bool `json:"waits,omitempty"` // a call may wait until people approve it
 }

@@ -2,16 +2,16 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { list, send } from "./api.js";
+import { approvalText } from "./approval-rules.js";
 import { command, count } from "./format.js";
 import { grantHint } from "./grant-hint.js";
-import { commandLine, facts, filterField, mark, quiet, table } from "./parts.js";
+import { matrix, rolesShown } from "./matrix.js";
+import { commandLine, empty, facts, mark, quiet, table } from "./parts.js";
 import { placeLink, roleLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
-/** @typedef {{id: string, name: string, allowed: Set<string>}} Row a role and the tools that it may call */
-
-const rolesShown = 200, toolsShown = 60; // in the matrix
+/** @typedef {import("./matrix.js").Row} Row */
 
 /** @type {import("./screen.js").Screen} */
 export const access = {
@@ -20,7 +20,7 @@ export const access = {
   load: (place, signal, page) => page.session.operator ? loadForOperator(place.params, signal) : loadForCaller(place.params),
   fold: (_, e) => e.type === "role_changed" || e.type.startsWith("group_") ? "reload" : false,
   tools: (data, place, page) => html`${page.session.operator ? choice("Role", "role", data.roles.map((/** @type {any} */ r) => r.name), place) : nothing}
-    ${choice("Tool", "tool", data.tools.map((/** @type {any} */ t) => t.name), place)}`,
+    ${data.tools.length ? choice("Tool", "tool", data.tools.map((/** @type {any} */ t) => t.name), place) : nothing}`,
   render(data, place, page) {
     const { role, tool } = place.params;
     if (data.verdict) {
@@ -29,7 +29,7 @@ export const access = {
     if (data.holders) {
       return holders(data, tool);
     }
-    return data.verdicts ? verdicts(data, role ?? page.session.role) : matrix(data, place);
+    return data.verdicts ? verdicts(data, role ?? page.session.role, page) : matrix(data, place);
   },
 };
 
@@ -60,10 +60,11 @@ async function loadMatrix(signal) {
   let fromTool;
   do {
     const part = await list("api/v1/matrix", { fromTool }, rolesShown, signal);
-    for (const { id, name, allowed } of part.items) {
-      const row = rows.get(id) ?? { id, name, allowed: new Set() };
+    for (const { id, name, allowed, waits = [] } of part.items) {
+      const row = rows.get(id) ?? { id, name, allowed: new Set(), waits: new Set() };
       rows.set(id, row);
       allowed.forEach((/** @type {string} */ tool) => row.allowed.add(tool));
+      waits.forEach((/** @type {string} */ tool) => row.waits.add(tool));
     }
     fromTool = part.last.nextTool;
   } while (fromTool);
@@ -89,14 +90,37 @@ function choice(label, name, values, place) {
 function oneVerdict(data, role, page) {
   const v = data.verdict, operator = page.session.operator;
   return html`<div class="card">
-    <h2>${v.allowed ? mark("good", `Role ${role} may call ${v.tool}`) : mark("bad", `Role ${role} may not call ${v.tool}`)}</h2>
+    <h2>${decision(role, v)}</h2>
     ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], ["Epoch", v.epoch]])}
-    ${v.limits?.length ? html`<h3>Every limit that applies</h3>${table("Limits", ["Limit", "Of role", "Allows", "Decides"], v.limits.map((/** @type {any} */ l) => ({
-      cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? operator ? html`<a href=${roleLink(l.roleId)}>${l.role}</a>` : l.role : quiet("none"), l.allows ? mark("good", "yes") : mark("bad", "no"), l.decides ? mark(v.allowed ? "good" : "bad", "this one") : nothing],
-    })))}` : nothing}
+    ${v.limits?.length ? html`<h3>Every limit that applies</h3>${limitTable(v.limits)}` : nothing}
     ${v.group && !v.allowed && (role === "root" || v.rule?.startsWith("the toolGroups of")) ? html`<p>${grantHint(role, v.group, operator)}</p>` : nothing}
     ${operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
     ${commandLine(command("can", "--role", role, "--why", v.tool))}` : nothing}</div>`;
+}
+
+/**
+ * The limits on a call, which only operators see. One decides if the call is denied.
+ * @param {any[]} limits
+ */
+function limitTable(limits) {
+  const decides = limits.some((l) => l.decides);
+  return table("Limits", ["Limit", "Of role", "Allows", ...(decides ? ["Decides"] : [])], limits.map((l) => ({
+    cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? html`<a href=${roleLink(l.roleId)}>${l.role}</a>` : quiet("none"),
+      l.allows ? mark("good", "yes") : mark("bad", "no"), ...(decides ? [l.decides ? mark("bad", "this one") : nothing] : [])],
+  })));
+}
+
+/** @param {string} role @param {any} v */
+function decision(role, v) {
+  if (!v.allowed) {
+    return mark("bad", `Role ${role} may not call ${v.tool}`);
+  }
+  return v.waits ? mark("approval", `Role ${role} may call ${v.tool} ${approvalText(v.approval)}`) : mark("good", `Role ${role} may call ${v.tool}`);
+}
+
+/** @param {any} v */
+function answerMark(v) {
+  return !v.allowed ? mark("bad", "no") : v.waits ? mark("approval", approvalText(v.approval)) : mark("good", "yes");
 }
 
 /**
@@ -116,54 +140,26 @@ function holders(data, tool) {
   return html`<div class="card"><h2>Who may call ${group ? toolLink(group, tool, tool) : html`<code>${tool}</code>`}</h2>
     ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
     <h3>Roles ${quiet("whose agents may call it, if root spawns them")}</h3>
-    ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: placeLink("access", "", { role: r.name, tool }), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>the rule that decides</a>`] }))) : html`<p class="quiet">No role may call it.</p>`}
+    ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: roleLink(r.id), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>group ${r.group}</a> ${withApproval(r)}`] }))) : html`<p class="quiet">No role may call it.</p>`}
     <h3>Agents ${quiet("that are at work")}</h3>
-    ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, a.role] }))) : html`<p class="quiet">No agent may call it now.</p>`}
-    ${tasks.length ? html`<h3>Tasks ${quiet("that callers start")}</h3>${table("Tasks of callers", ["Callers in role", "Bounded by"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, t.as] })))}` : nothing}
+    ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, html`${a.role} ${withApproval(a)}`] }))) : html`<p class="quiet">No agent may call it now.</p>`}
+    ${tasks.length ? html`<h3>Tasks ${quiet("that callers start")}</h3>${table("Tasks of callers", ["Callers in role", "Bounded by"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, html`${t.as} ${withApproval(t)}`] })))}` : nothing}
     ${commandLine(command("can", "--who", tool))}</div>`;
 }
 
-/** @param {any} data @param {string} role */
-function verdicts(data, role) {
-  const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed).length;
-  return html`<p>Role ${role} may call ${count(allowed, "tool")} of ${data.verdicts.length}.</p>
+/** @param {{waits?: boolean}} holder of a tool */
+function withApproval({ waits }) {
+  return waits ? mark("approval", approvalText()) : nothing;
+}
+
+/** @param {any} data @param {string} role @param {Page} page */
+function verdicts(data, role, page) {
+  if (data.verdicts.length === 0) {
+    return empty(page.session.operator ? "There is no tool." : "Your role may call no tools.");
+  }
+  const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed), waits = allowed.filter((/** @type {any} */ v) => v.waits);
+  return html`<p>Role ${role} may call ${count(allowed.length, "tool")} of ${data.verdicts.length}${waits.length ? `, ${waits.length} of them with approval` : ""}.</p>
     ${table("Tools", ["Tool", "Group", "Allowed", "Rule"], data.verdicts.map((/** @type {any} */ v) => ({
-      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), v.allowed ? mark("good", "yes") : mark("bad", "no"), v.rule],
+      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), answerMark(v), v.rule],
     })))}${commandLine(command("can", "--role", role))}`;
-}
-
-/** @param {any} data @param {Place} place */
-function matrix(data, place) {
-  const words = (place.params.filter ?? "").toLowerCase();
-  const tools = data.tools.filter((/** @type {any} */ t) => `${t.name} ${t.group} ${t.effect}`.toLowerCase().includes(words)).sort((/** @type {any} */ a, /** @type {any} */ b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name));
-  const shown = tools.slice(0, toolsShown);
-  return html`<p class="actions">${filterField("Filter tools by name, group or effect", place.params.filter ?? "", (filter) => setParams({ filter }))}
-      <button type="button" @click=${() => download(shown, data.rows)}>Save as CSV</button>
-      ${tools.length > shown.length ? quiet(`${shown.length} of ${tools.length} tools are shown; filter to see others.`) : nothing}
-      ${data.roles.length > rolesShown ? quiet(`${rolesShown} of ${data.roles.length} roles are shown.`) : nothing}</p>
-    <div class="matrix-box" tabindex="0" role="region" aria-label="Roles and tools"><table class="matrix">
-      <caption class="hidden">Which role may call which tool</caption>
-      <thead><tr><th scope="col"><span class="hidden">Role</span></th>${shown.map((/** @type {any} */ t) => html`<th scope="col" title="${t.group}, ${t.effect}"><a href=${placeLink("access", "", { tool: t.name })}>${t.name}</a></th>`)}</tr></thead>
-      <tbody>${data.rows.map((/** @type {Row} */ row) => matrixRow(row, shown))}</tbody></table></div>
-    <p class="quiet">✓ allowed, · denied. Choose a cell for the rule that decides.</p>`;
-}
-
-/** @param {Row} row @param {any[]} tools */
-function matrixRow({ id, name, allowed }, tools) {
-  return html`<tr><th scope="row"><a href=${roleLink(id)}>${name}</a></th>${tools.map((t) => {
-    const yes = allowed.has(t.name);
-    return html`<td><button type="button" class=${yes ? "yes" : "no"} aria-label="${name} ${yes ? "may" : "may not"} call ${t.name}" @click=${() => setParams({ role: name, tool: t.name })}>${yes ? "✓" : "·"}</button></td>`;
-  })}</tr>`;
-}
-
-/** @param {any[]} tools @param {Row[]} rows */
-function download(tools, rows) {
-  const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
-  const lines = rows.map(({ name, allowed }) => [name, ...tools.map((t) => allowed.has(t.name) ? "yes" : "no")].map(cell).join(","));
-  const text = [["role", ...tools.map((t) => t.name)].map(cell).join(","), ...lines].join("\r\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = "who-can.csv";
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
+import { approversOf } from "./approval-rules.js";
 import { ask } from "./dialog.js";
 import { command, count, duration, sameJSON } from "./format.js";
 import { lineDiff } from "./line-diff.js";
@@ -103,7 +104,7 @@ function oneRequest(data, page) {
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
   return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>
     ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>What happened before</a>`],
-      ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", rulesOf(a)], ["So far", votesOf(a, page.now)]])}
+      ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     ${a.refusal ? html`<div class="notice">${mark("bad", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
@@ -112,7 +113,7 @@ function oneRequest(data, page) {
       ${a.operation ? nothing : draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
       <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
       <button type="button" class="primary" ?disabled=${draft !== undefined && parsed(draft) === undefined || Boolean(a.refusal) && !mayOverride(a, page)} @click=${() => decide("approve", data, page)}>${a.refusal && mayOverride(a, page) ? "Override" : "Approve"} … <kbd>y</kbd></button></div>
-    ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role, tool: a.tool })}>What may role ${a.role} do without approval?</a></p>`}
+    ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role })}>What may role ${a.role} call without approval?</a></p>`}
     ${commandLine(command("approval", "show", a.id))}</aside>`;
 }
 
@@ -132,16 +133,8 @@ function argumentForm(args, text) {
 }
 
 /** @param {any} a */
-function rulesOf(a) {
-  return html`<ul class="plain">${(a.rules ?? []).map((/** @type {any} */ rule) => {
-    const all = rule.from?.all ?? [], any = rule.from?.any ?? [];
-    return html`<li>${(all.length ? all : any).map(groupText).join(all.length ? " and " : " or ")}${rule.unless ? `, unless ${JSON.stringify(rule.unless)}` : ""}</li>`;
-  })}</ul>`;
-}
-
-/** @param {any} group */
-function groupText(group) {
-  return `${count(group.count || 1, group.operator ? "operator" : "person").replace("persons", "people")}${group.role ? ` in role ${group.role}` : ""}`;
+function neededPeople(a) {
+  return html`<ul class="plain">${(a.rules ?? []).map((/** @type {any} */ rule) => html`<li>${approversOf(rule)}</li>`)}</ul>`;
 }
 
 /** @param {any} a @param {number} now */

@@ -30,6 +30,29 @@ class StyleDirective extends Directive {
 }
 export const styled = directive(StyleDirective);
 
+/** Says by attributes of an element whether more of its content is on the right. */
+class EdgeDirective extends Directive {
+  /** @type {ResizeObserver | undefined} */
+  observer;
+
+  render() {
+    return nothing;
+  }
+
+  /** @param {any} part */
+  update({ element }) {
+    if (!this.observer) {
+      const look = () => element.toggleAttribute("data-more", element.scrollLeft + element.clientWidth < element.scrollWidth - 1);
+      element.addEventListener("scroll", look, { passive: true });
+      this.observer = new ResizeObserver(look);
+      this.observer.observe(element);
+      setTimeout(() => element.firstElementChild && this.observer?.observe(element.firstElementChild));
+    }
+    return nothing;
+  }
+}
+export const scrollEdges = directive(EdgeDirective);
+
 /** Says something to screen readers, such as the number of rows that a filter left. */
 export function announce(/** @type {string} */ text) {
   const region = document.getElementById("announcements");
@@ -40,11 +63,11 @@ export function announce(/** @type {string} */ text) {
 
 /**
  * A mark with a sign and a word, so that nothing is told by colour alone.
- * @param {"good" | "bad" | "wait" | "work" | "off" | "unknown" | "plus" | "minus"} kind
+ * @param {"good" | "bad" | "wait" | "work" | "off" | "unknown" | "plus" | "minus" | "approval" | "note"} kind
  * @param {string} text
  */
 export function mark(kind, text) {
-  const sign = { good: "✓", bad: "✕", wait: "◷", work: "▸", off: "○", unknown: "?", plus: "+", minus: "−" }[kind];
+  const sign = { good: "✓", bad: "✕", wait: "◷", work: "▸", off: "○", unknown: "?", plus: "+", minus: "−", approval: "◇", note: "!" }[kind];
   return html`<span class="mark ${kind}"><span class="sign" aria-hidden="true">${sign}</span>${text}</span>`;
 }
 

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { getTagged, list, RequestError, send } from "./api.js";
+import { ruleText } from "./approval-rules.js";
 import { ask, field } from "./dialog.js";
 import { keepsNumbers } from "./exact-json.js";
 import { command, count } from "./format.js";
@@ -81,7 +82,7 @@ function roleList(data, place, page) {
   const shown = data.roles.filter((/** @type {any} */ r) => `${r.name} ${r.description ?? ""} ${r.id} ${(r.toolGroups ?? []).join(" ")}`.toLowerCase().includes(words));
   const rows = shown.map((/** @type {any} */ r) => ({
     href: placeLink("roles", r.id),
-    cells: [r.name, r.suspendedAt ? statusMark("paused") : statusMark(r.status), html`${names(r.toolGroups, 8)}${r.dangling?.length ? mark("wait", count(r.dangling.length, "unknown group")) : nothing}`,
+    cells: [r.name, r.suspendedAt ? statusMark("paused") : statusMark(r.status), html`${names(r.toolGroups, 8)}${r.dangling?.length ? mark("note", count(r.dangling.length, "unknown group")) : nothing}`,
       names(r.grant, 8), creatorOf(r), when(r.createdAt, page.now)],
   }));
   return html`${data.roles.length ? nothing : empty("There is no role beside root yet. A role says which tools its agents have.", command("role", "create", "reader", "--use", "workspace"))}
@@ -129,15 +130,23 @@ function newRole({ name, description }) {
 /** @param {any} data @param {Page} page */
 function oneRole(data, page) {
   const { role, draft } = data;
-  const fixed = role.createdBy === "config";
   return html`<div class="split"><form @submit=${(/** @type {Event} */ e) => { e.preventDefault(); save(data, page); }}>
-      ${data.overtaken ? html`<div class="notice" role="alert">${mark("wait", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
-      ${fixed ? html`<div class="notice">${mark("wait", "This role is declared in the configuration. Change it in its file; serve reloads the file.")} The effect of a change is shown here.</div>` : nothing}
+      ${data.overtaken ? html`<div class="notice" role="alert">${mark("note", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
+      ${isDeclared(role) ? html`<div class="note">This role is declared in the configuration. Change it in its file: this page does not. <code>serve</code> reloads the file.</div>` : nothing}
       ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is paused.")}</div>` : nothing}
       ${groupFields(data, page)}
       ${otherFields(data, page)}
+      ${isDeclared(role) ? nothing : formButtons(data, page)}
     </form>
     <aside class="panel" aria-label="Effect">${isChanged(draft) ? effect(data) : about(data, page)}</aside></div>`;
+}
+
+/**
+ * Reports whether a role is declared in the configuration, so that it is changed in its file alone.
+ * @param {any} role
+ */
+function isDeclared(role) {
+  return role.createdBy === "config";
 }
 
 /** @param {any} data @param {Page} page */
@@ -146,12 +155,22 @@ function about(data, page) {
   return html`<h2>${role.name}</h2>
     ${facts([["About", role.description], ["Status", role.suspendedAt ? statusMark("paused") : statusMark(role.status)], ["Created by", creatorOf(role)], ["Created", when(role.createdAt, page.now)],
       ["Model", role.llmServiceId ?? quiet("default")], ["Pattern", role.pattern], ["Answers with calls in one turn", role.limits?.rounds], ["Revision", role.revision], ["Tool-gated", role.toolGated && String(role.toolGated)], ["Only server", role.server],
-      ["Unknown", role.dangling?.length ? mark("wait", role.dangling.join(", ")) : undefined], ["Id", idChip(role.id)]])}
+      ["Unknown", role.dangling?.length ? mark("note", role.dangling.join(", ")) : undefined], ["Id", idChip(role.id)]])}
     <h3>Tools that it may call now</h3>
     ${role.tools?.length ? table("Tools of the role", ["Tool", "Through", "Effect"], role.tools.map((/** @type {any} */ t) => ({ href: placeLink("access", "", { role: role.name, tool: t.name }), cells: [html`<code>${t.name}</code>`, t.group, t.effect] })))
       : empty("This role may call no tool.")}
+    ${approvalRules(role)}
     ${keptFields(role)}
     ${commandLine(command("role", "show", role.name))}`;
+}
+
+/**
+ * Says which calls wait for people, by the rules of the role itself.
+ * @param {any} role
+ */
+function approvalRules({ approval = [] }) {
+  return approval.length ? html`<h3>Approval ${quiet("of these calls, by people")}</h3>
+    <ul class="plain">${approval.map((/** @type {any} */ rule) => html`<li>${mark("approval", ruleText(rule))}</li>`)}</ul>` : nothing;
 }
 
 /**
@@ -159,7 +178,7 @@ function about(data, page) {
  * @param {any} role
  */
 function keptFields(role) {
-  const kept = ["agent", "approval", "hosts", "result", "states", "tasks"].filter((name) => role[name] !== undefined);
+  const kept = ["agent", "hosts", "result", "states", "tasks"].filter((name) => role[name] !== undefined);
   return kept.length ? html`<h3>Fields that the editor keeps</h3>${kept.map((name) => html`<details><summary><code>${name}</code></summary>${json(role[name])}</details>`)}` : nothing;
 }
 
@@ -169,14 +188,14 @@ function groupFields(data, page) {
   const known = new Set(groups.flatMap((/** @type {any} */ g) => g.tools?.length ? [g.id, readPart(g.id)] : [g.id]));
   const others = [...new Set([...draft.saved.use, ...draft.saved.grant, ...draft.use, ...draft.grant])].filter((id) => id !== "*" && !known.has(id));
   const none = draft.use.length === 0 && draft.grant.length === 0;
-  return html`<fieldset><legend>Tool groups</legend>
+  return html`<fieldset ?disabled=${isDeclared(data.role)}><legend>Tool groups</legend>
     <p class="quiet">Its agents and callers may call what it uses. Its agents may put what it grants into roles that they create.</p>
-    ${none ? html`<div class="notice">${mark("wait", "No group is chosen: agents of this role may call no tool. They can still answer in text.")}</div>` : nothing}
+    ${none ? html`<div class="notice">${mark("note", "No group is chosen: agents of this role may call no tool. They can still answer in text.")}</div>` : nothing}
     <div class="group-choice"><strong>Group</strong><strong>Use</strong><strong>Grant</strong></div>
     ${groupRow({ id: "*", description: "All groups, also those that are registered later" }, data, page)}
     ${groups.map((/** @type {any} */ g) => groupRow(g, data, page))}
     ${others.map((id) => groupRow({ id, description: "A single tool, or a group that is not registered now" }, data, page))}
-    ${toolAdder(data, page)}
+    ${isDeclared(data.role) ? nothing : toolAdder(data, page)}
   </fieldset>`;
 }
 
@@ -220,7 +239,7 @@ function otherFields(data, page) {
     draft.fields[name] = e.target.value;
     preview(data, page);
   };
-  return html`<fieldset><legend>Agents</legend>
+  return html`<fieldset ?disabled=${isDeclared(data.role)}><legend>Agents</legend>
     <label class="field"><span>What its agents are for</span><input .value=${draft.fields.description} @input=${input("description")}></label>
     <label class="field"><span>Instructions</span><textarea rows="6" .value=${draft.fields.rolePrompt} @input=${input("rolePrompt")}></textarea></label>
     <label class="field"><span>Model</span><input .value=${draft.fields.llmServiceId} placeholder="the default of the organization" @input=${input("llmServiceId")}></label>
@@ -230,8 +249,12 @@ function otherFields(data, page) {
     <label class="field"><span>Answers with calls in one turn</span><input inputmode="numeric" .value=${draft.fields.rounds} placeholder="the limit of the organization" @input=${input("rounds")}></label>
     <label class="field"><span>Bounds on arguments, as JSON: for each tool a condition for each path</span>
       <textarea class="code" rows="6" spellcheck="false" ?disabled=${!keepsNumbers} .value=${draft.fields.bind} placeholder='{"write_file": {"/path": {"under": "reports"}}}' @input=${input("bind")}></textarea></label>
-  </fieldset>
-  <div class="buttons"><button type="button" ?disabled=${!isChanged(draft)} @click=${page.reload}>Undo</button>
+  </fieldset>`;
+}
+
+/** @param {any} data @param {Page} page */
+function formButtons(data, page) {
+  return html`<div class="buttons"><button type="button" ?disabled=${!isChanged(data.draft)} @click=${page.reload}>Undo</button>
     <button class="primary" ?disabled=${!maySave(data)}>Save</button></div>`;
 }
 
@@ -246,7 +269,7 @@ function selection(label, value, choices, change) {
  * @param {any} data
  */
 function maySave(data) {
-  return isChanged(data.draft) && data.role.createdBy !== "config" && !data.overtaken && !faultOf(data.draft);
+  return isChanged(data.draft) && !isDeclared(data.role) && !data.overtaken && !faultOf(data.draft);
 }
 
 /** @type {number | undefined} */
@@ -340,7 +363,7 @@ function effectList(title, about, list, total, name) {
     ${d.gains.length ? html`<div>${mark("plus", "gains")} ${names(d.gains, 60)}</div>` : nothing}
     ${d.loses.length ? html`<div>${mark("minus", "loses")} ${names(d.loses, 60)}</div>` : nothing}
     ${(d.bounds ?? []).map(boundChange)}
-    ${d.hosts?.length ? html`<div>${mark("wait", "other hosts")} ${d.hosts.map((/** @type {any} */ h) => (h.allow ?? []).join(", ")).join("; ")}</div>` : nothing}</li>`)}</ul>
+    ${d.hosts?.length ? html`<div>${mark("note", "other hosts")} ${d.hosts.map((/** @type {any} */ h) => (h.allow ?? []).join(", ")).join("; ")}</div>` : nothing}</li>`)}</ul>
     ${total > list.length ? quiet(`and ${total - list.length} more`) : nothing}`;
 }
 
@@ -366,7 +389,7 @@ async function save(data, page) {
     title: `Change role ${role.name}`, confirm: "Save", typed: gains.length || reached.length || rebinds ? role.name : undefined,
     body: html`${gains.length ? html`<p>${mark("plus", `It gains ${count(gains.length, "tool")}:`)} ${names(gains, 40)}</p>` : html`<p>No tool is gained.</p>`}
       ${reached.length ? html`<p>${mark("plus", "Through agents that are spawned, more is reached:")} ${names(reached, 40)}</p>` : nothing}
-      ${rebinds ? html`<p>${mark("wait", "Its bounds on arguments change.")}</p>` : nothing}`,
+      ${rebinds ? html`<p>${mark("note", "Its bounds on arguments change.")}</p>` : nothing}`,
     command: () => updateCommand(role, draft),
     run: async () => {
       try {

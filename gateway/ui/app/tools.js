@@ -24,8 +24,8 @@ export const tools = {
   },
   fold: (_, e) => e.type.startsWith("group_") || e.type === "item_changed" ? "reload" : false,
   isEmpty: (data) => data.groups.length === 0,
-  empty: () => ({ text: "Your role has no tool group.", command: undefined }),
-  tools: (_, place) => filterField("Filter groups and tools", place.params.filter ?? "", (filter) => setParams({ filter })),
+  empty: () => ({ text: "Your role may call no tools.", command: undefined }),
+  tools: (data, place) => data.groups.length === 0 ? nothing : filterField("Filter groups and tools", place.params.filter ?? "", (filter) => setParams({ filter })),
   render: (data, place, page) => html`<div class="split"><div>
     ${readiness(data.ready)}${quarantine(data, page)}${groupList(data, place)}</div>${details(data, place, page)}</div>`,
 };

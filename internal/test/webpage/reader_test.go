@@ -25,7 +25,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.clickLink("Who can")
 		p.choose("Tool", "run_command")
 		p.waitText("Who may call run_command")
-		p.clickLink("the rule that decides")
+		p.clickLink("group command")
 		p.waitText("Role coder may call run_command")
 		p.waitText("group command, through role coder")
 	})

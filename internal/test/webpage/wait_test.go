@@ -84,7 +84,7 @@ func TestPage_KeysAndHeadsLeadOn(t *testing.T) {
 	p.press("gn")
 	p.wait(`document.activeElement?.matches("form.start textarea")`)
 	p.goTo("#/access")
-	p.eval(`document.querySelector(".matrix thead a").click(); 0`)
+	p.eval(`document.querySelector(".matrix thead [scope=col] a").click(); 0`)
 	p.waitText("Who may call")
 	p.goTo("#/roles")
 	p.eval(`[...document.querySelectorAll("td a")].find((a) => a.innerText === "root").click(); 0`)

@@ -1,0 +1,89 @@
+package webpage_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The rules of approval of a role are read in words.
+func TestPage_RoleShowsApprovalInWords(t *testing.T) {
+	s := startServer(t, `
+---
+kind: role
+name: trader
+toolGroups: [workspace, command]
+approval:
+  - groups: [command]
+    effect: mutating
+    from: {all: [{role: finance, count: 2}, {operator: true}]}
+    escalate: {after: 10m, to: {operator: true}}
+  - tools: [write_file, read_file]
+    unless: {/path: {under: reports}}
+    from: {any: [{role: finance}, {role: reader}]}
+`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/payer")
+	p.waitText("write_file needs 1 person in role finance")
+	if text := p.text(); !strings.Contains(text, "Approval of these calls") || strings.Contains(text, "Fields that the editor keeps") {
+		t.Errorf("the page shows\n%s", text)
+	}
+	p.goTo("#/roles/trader")
+	p.waitText("mutating tools of group command need 2 people in role finance and 1 operator, after 10 min 1 operator alone")
+	p.waitText(`write_file and read_file need 1 person in role finance or 1 person in role reader, unless {"/path":{"under":"reports"}}`)
+	p.checkProblems("approval of a role")
+}
+
+// The page does not offer to change a role that is changed in its file alone.
+func TestPage_DeclaredRoleIsNotEdited(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/clerk")
+	p.waitText("This role is declared in the configuration. Change it in its file")
+	for what, expression := range map[string]string{
+		"a control that can be changed": `[...document.querySelectorAll("form :is(input, textarea, select, button)")].filter((c) => !c.matches(":disabled")).length`,
+		"a sign of waiting":             `[...document.querySelectorAll(".sign")].filter((s) => s.textContent === "◷").length`,
+		"a button to save":              `document.querySelectorAll("form button.primary").length`,
+	} {
+		if n := p.eval(expression); n != 0.0 {
+			t.Errorf("the page has %s: %v", what, n)
+		}
+	}
+	if text := p.text(); strings.Contains(text, "effect of a change") || strings.Contains(text, "rolecall role update") {
+		t.Errorf("the page promises an effect:\n%s", text)
+	}
+	p.checkProblems("declared role")
+}
+
+// Names in the panel of a role break at spaces only.
+func TestPage_PanelOfRoleKeepsWords(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/keeper")
+	p.waitText("Tools that it may call now")
+	for _, width := range []int64{1360, 1000, 360} {
+		p.setSize(width, 860)
+		if broken := fmt.Sprint(p.eval(brokenWords)); broken != "" {
+			t.Errorf("at a width of %d these words are broken: %s", width, broken)
+		}
+	}
+}
+
+// brokenWords returns the words of cells of the panel that are on two lines.
+const brokenWords = `(() => {
+	const broken = [], walker = document.createTreeWalker(document.querySelector(".panel tbody"), NodeFilter.SHOW_TEXT);
+	for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+		for (const { 0: word, index } of node.data.matchAll(/\S+/g)) {
+			const range = document.createRange();
+			range.setStart(node, index);
+			range.setEnd(node, index + word.length);
+			if (new Set([...range.getClientRects()].map((r) => r.top)).size > 1) {
+				broken.push(word);
+			}
+		}
+	}
+	return broken.join(" ");
+})()`
