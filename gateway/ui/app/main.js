@@ -352,7 +352,7 @@ function content() {
     return error ? failure(error, () => load()) : skeleton();
   }
   const place = currentPlace();
-  const shown = screen.isEmpty?.(data, place) && screen.empty ? emptyScreen(screen.empty(place)) : screen.render(data, place, page);
+  const shown = screen.isEmpty?.(data, place) && screen.empty ? emptyScreen(screen.empty(place, page)) : screen.render(data, place, page);
   return error
     ? html`${failure(error, () => load())}<p class="quiet">This was true ${duration(Date.now() - state.loadedAt)} ago.</p><div class="stale">${shown}</div>`
     : shown;

@@ -59,7 +59,9 @@ export const task = {
   },
   heading: (data) => data.task && excerpt(data.task.text, headingMost),
   isEmpty: (data) => data.tasks?.length === 0,
-  empty: () => ({ text: "No task was started yet.", command: command("run", "-f", "org.yaml", "Remember the milk") }),
+  empty: (_, page) => page.session.operator
+    ? { text: "No task was started yet.", command: command("run", "-f", "org.yaml", "Remember the milk") }
+    : { text: "You see only tasks that you have started: none yet." },
   tools: (data, place, page) => place.id ? taskTools(data, page) : html`
     ${filterField("Filter tasks", place.params.filter ?? "", (filter) => setParams({ filter }))}
     <a class="button primary" href=${placeLink("start")}>Give a task</a>`,

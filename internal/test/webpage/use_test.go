@@ -186,6 +186,25 @@ func TestPage_CallerInRole(t *testing.T) {
 	p.waitText("There is no such screen, or you may not see it.")
 }
 
+// A caller in a role sees its own tasks only. The page does not say that there are no others.
+func TestPage_CallerWithoutTasks(t *testing.T) {
+	s := startServer(t)
+	startTask(t, s, "deny 1") // of the operator
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("eve")
+	for place, want := range map[string]string{
+		"task":   "You see only tasks that you have started: none yet.",
+		"record": "You see only your calls and the events of tasks that you have started: none yet.",
+	} {
+		p.goTo("#/" + place)
+		p.waitText(want)
+		if p.eval(`document.querySelector("main .command") === null`) != true {
+			t.Errorf("%s shows a caller a command of operators", place)
+		}
+	}
+	p.checkProblems("caller without tasks")
+}
+
 // Two tabs of a browser share one event stream, and both follow it.
 func TestPage_TwoTabsOneStream(t *testing.T) {
 	s := startServer(t)
