@@ -1,6 +1,6 @@
 // Screen: the tasks, and one task: what its agents did, when, and what was denied.
 
-import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
@@ -11,7 +11,8 @@ import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, st
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { questionsOf } from "./questions.js";
-import { addEvent, newTrace, timeScale, trimTrace } from "./spans.js";
+import { addEvent, newTrace, trimTrace } from "./spans.js";
+import { choose, waterfall } from "./waterfall.js";
 import { addPart, endWriting } from "./writing.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -20,13 +21,10 @@ import { addPart, endWriting } from "./writing.js";
 
 const tasksShown = 500;
 const eventsShown = 5000; // of one task
-const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 100; // entries of the conversation that are drawn at once
 const writersMost = 20; // agents whose answers in progress are drawn
 const approvalsSearched = 1000; // for those of one task
-const barsMost = 1000; // of the waterfall
-const rowsMost = 200; // of the table of the same
 
 /** @type {import("./screen.js").Screen} */
 export const task = {
@@ -211,96 +209,8 @@ function goToDenial(data, place, step) {
   if (next === undefined) {
     return false;
   }
-  setParams({ event: String(next) });
-  document.getElementById("event-" + next)?.scrollIntoView({ block: "nearest" });
+  choose(next);
   return true;
-}
-
-const nameWidth = 140, laneHeight = 26, chartWidth = 960; // units of the picture, about a pixel each
-
-/** @param {any} data @param {Place} place @param {Page} page */
-function waterfall(data, place, page) {
-  const { trace, task: t } = data;
-  const agents = [...trace.agents.values()].slice(0, drawnMost);
-  if (agents.length === 0) {
-    return html`<p class="quiet">No agent has acted yet.</p>`;
-  }
-  const now = hasEnded(t.status) ? trace.end : page.now;
-  const scale = timeScale(trace, chartWidth - 8, now);
-  const lane = new Map(agents.map((a, i) => [a.id, i]));
-  const height = laneHeight * agents.length + 24;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the agents over time; the table below has the same"><svg class="waterfall lanes" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
-    ${agents.map((a, i) => svg`<text x="0" y=${laneHeight * i + 17}>${a.name.slice(0, 20)}</text><line x1=${nameWidth} x2=${nameWidth + chartWidth} y1=${laneHeight * (i + 1)} y2=${laneHeight * (i + 1)}></line>`)}
-    ${visibleBars(trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place))).map(barShape)}
-    ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
-  </svg></div>
-  ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
-  <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
-    html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>
-  <details @toggle=${(/** @type {any} */ e) => { data.tableOpen = e.target.open; page.redraw(); }}><summary>The same as a table</summary>${data.tableOpen ? spanTable(data) : nothing}</details>`;
-}
-
-/** @typedef {{seq: number, kind: string, chosen: boolean, lane: number, x: number, y: number, width: number, height: number, title: string}} Bar */
-
-/**
- * @param {Span} s
- * @param {number} lane
- * @param {{at: (t: number) => number}} scale
- * @param {number} now
- * @param {Place} place
- * @returns {Bar}
- */
-function barOf(s, lane, scale, now, place) {
-  const x = nameWidth + scale.at(s.start), end = Number.isNaN(s.end) ? now : s.end;
-  const denied = s.outcome === "denied", model = s.kind === "model", top = laneHeight * lane;
-  return {
-    seq: s.seq, kind: s.outcome || s.kind, chosen: String(s.seq) === place.params.event, lane, x,
-    width: denied ? 4 : Math.max(2, nameWidth + scale.at(end) - x), y: top + (denied ? 3 : model ? 9 : 6), height: denied ? 20 : model ? 8 : 14,
-    title: `${s.name} ${s.outcome} ${duration(end - s.start)}`,
-  };
-}
-
-/**
- * Leaves out bars that others of their kind cover, so that a long task is drawn as quickly as a
- * short one. If there are still too many, it leaves out those that are close to another one.
- * @param {Bar[]} bars by time
- */
-function visibleBars(bars) {
-  let visible = bars;
-  for (let gap = 0; gap === 0 || visible.length > barsMost; gap = 2 * gap + 1) {
-    const drawnTo = new Map(); // by lane and kind
-    visible = bars.filter((b) => {
-      const key = `${b.lane} ${b.kind}`, end = b.x + b.width;
-      if (!b.chosen && end <= (drawnTo.get(key) ?? -1) + gap) {
-        return false;
-      }
-      drawnTo.set(key, Math.max(end, drawnTo.get(key) ?? 0));
-      return true;
-    });
-  }
-  return visible;
-}
-
-/** @param {Bar} b */
-function barShape(b) {
-  return svg`<rect class="${b.kind} ${b.chosen ? "chosen" : ""}" x=${b.x} y=${b.y} width=${b.width} height=${b.height} rx="2" @click=${() => choose(b.seq)}><title>${b.title}</title></rect>`;
-}
-
-/** @param {number} seq */
-function choose(seq) {
-  setParams({ event: String(seq) });
-  document.getElementById("event-" + seq)?.scrollIntoView({ block: "nearest" });
-}
-
-/** @param {any} data */
-function spanTable(data) {
-  const { trace, task: t } = data;
-  return html`${trace.spans.length > rowsMost ? html`<p class="quiet">The last ${rowsMost} of ${number(trace.spans.length)} are listed.</p>` : nothing}
-    ${table("Model answers and calls, oldest first", ["Agent", "What", "At", "Took", "Outcome"], trace.spans.slice(-rowsMost).map((/** @type {Span} */ s) => ({
-    href: placeLink("task", t.id, { event: String(s.seq) }),
-    cells: [trace.agents.get(s.agent)?.name ?? "", s.kind === "tool" ? html`call of <code>${s.name}</code>` : "answer of " + s.name, clock(s.start),
-      Number.isNaN(s.end) ? "running" : duration(s.end - s.start), s.outcome === "denied" ? mark("bad", `denied: ${s.code}`) : s.outcome === "failed" ? mark("wait", `failed: ${s.code}`) : mark("good", "ok")],
-  })))}`;
 }
 
 /** What of the events belongs into a conversation. */

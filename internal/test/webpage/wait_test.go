@@ -79,3 +79,32 @@ func TestPage_KeysAndHeadsLeadOn(t *testing.T) {
 	p.eval(`[...document.querySelectorAll("td a")].find((a) => a.innerText === "root").click(); 0`)
 	p.waitText("Role root may call")
 }
+
+// The picture of a task shows a long wait for approval, says what it leaves out, and has an axis of time.
+func TestPage_TaskDrawsWaits(t *testing.T) {
+	s := startServer(t)
+	startPayment(t, s)
+	var page struct{ Items []struct{ ID, Task string } }
+	decode(t, s.send(t, "ann", "GET", "/api/v1/approvals", ""), &page)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.eval(`(() => { const now = Date.now; Date.now = () => now() + 33 * 60e3; })(); 0`)
+	p.goTo("#/task/" + page.Items[0].Task)
+	p.wait(`document.querySelector("svg.lanes rect.wait")?.getBBox().width > 30`)
+	p.waitText("waiting")
+	p.waitText("∥ nothing happened, left out")
+	p.wait(`[...document.querySelectorAll("svg.lanes text")].some((e) => e.textContent.startsWith("∥ 33 min"))`)
+	p.wait(`[...document.querySelectorAll("svg.lanes text")].filter((e) => e.textContent === "start" || e.textContent.startsWith("+")).length >= 2`)
+	if cut := p.eval(`(() => {
+		const svg = document.querySelector("svg.lanes"), { x, y, width, height } = svg.viewBox.baseVal;
+		return [...svg.querySelectorAll("text, rect")].filter((e) => { const b = e.getBBox(); return b.x < x || b.y < y || b.x + b.width > x + width || b.y + b.height > y + height; }).map((e) => e.textContent).join(", ");
+	})()`); cut != "" {
+		t.Errorf("outside the picture: %v", cut)
+	}
+	p.click("details summary")
+	p.waitText("waits for approval of write_file")
+	p.checkAccessible(axe(t), "a task that waits")
+	s.send(t, "ann", "POST", "/api/v1/approvals/"+page.Items[0].ID, `{"action":"deny","reason":"twice"}`)
+	p.wait(`[...document.querySelectorAll("tr")].some((e) => e.innerText.includes("waits for approval") && e.innerText.includes("denied"))`)
+	p.checkProblems("picture of waits")
+}
