@@ -4,15 +4,15 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
-import { brief, clock, command, count, duration, excerpt, number } from "./format.js";
-import { grantHint } from "./grant-hint.js";
+import { eventFacts } from "./event-facts.js";
+import { bodyOf, brief, clock, command, count, duration, excerpt, number } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { questionsOf } from "./questions.js";
 import { addEvent, newTrace, trimTrace } from "./spans.js";
-import { choose, waterfall } from "./waterfall.js";
+import { waterfall } from "./waterfall.js";
 import { addPart, endWriting } from "./writing.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -23,6 +23,7 @@ const tasksShown = 500;
 const eventsShown = 5000; // of one task
 const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 100; // entries of the conversation that are drawn at once
+const resultMost = 20_000; // characters of a result
 const writersMost = 20; // agents whose answers in progress are drawn
 const approvalsSearched = 1000; // for those of one task
 
@@ -147,7 +148,7 @@ async function retryTask(t, page) {
 function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
-  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
+  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${outcome(t)}
     ${denials.length === 0 ? nothing : html`<div class="notice">${mark("bad", count(denials.length, "denied call"))}:
       ${denials.slice(0, 12).map((/** @type {Span} */ s, /** @type {number} */ i) => html`${i ? ", " : nothing}<a href=${placeLink("task", t.id, { ...place.params, event: String(s.seq) })}>${trace.agents.get(s.agent)?.name} ${s.name}</a>`)}${denials.length > 12 ? ", …" : nothing}
       ${html`<span class="quiet fixed">(keys [ and ])</span>`}</div>`}
@@ -160,7 +161,20 @@ function oneTask(data, place, page) {
     <div class="split"><div>
       <h2>What was said and called</h2>
       ${conversation(data, place)}
-    </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place, page)}</aside></div>`;
+    </div><aside class="panel" aria-label="The task">${chosenEvent(data, place, page)}${summary(t, page)}</aside></div>`;
+}
+
+/**
+ * What a task has yielded, or why it has failed.
+ * @param {any} t
+ */
+function outcome(t) {
+  if (t.error) {
+    return html`<section class="outcome"><h2>Error</h2><p class="text">${mark("bad", t.error.message)} <code>${t.error.code}</code></p></section>`;
+  }
+  const { text, rest } = bodyOf(t.result);
+  return t.result === undefined ? nothing : html`<section class="outcome"><h2>Result</h2>
+    ${text === undefined ? nothing : html`<p class="text">${text.slice(0, resultMost)}</p>`}${rest === undefined ? nothing : json(rest)}</section>`;
 }
 
 /** @param {any} t @param {Page} page */
@@ -171,10 +185,9 @@ function summary(t, page) {
     ["Started", when(t.createdAt, page.now)], ["Took", duration((t.endedAt ? Date.parse(t.endedAt) : page.now) - Date.parse(t.createdAt))],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
     ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],
-    ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`], ["Error", t.error && html`${t.error.message} <code>${t.error.code}</code>`],
+    ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`],
     ["Id", idChip(t.id)],
   ])}
-  ${t.result === undefined ? nothing : html`<h3>Result</h3>${json(t.result)}`}
   ${commandLine(command("task", "show", t.id))}`;
 }
 
@@ -189,16 +202,29 @@ function chosenEvent(data, place, page) {
   const seq = Number(place.params.event);
   const e = data.trace.events.find((/** @type {any} */ one) => one.seq === seq);
   if (!e) {
+    data.shown = 0;
     return nothing;
   }
+  if (data.shown !== seq) {
+    data.shown = seq;
+    page.afterDraw(() => showChosen(seq));
+  }
   const call = e.call && data.trace.events.filter((/** @type {any} */ one) => one.call === e.call && one !== e);
-  return html`<hr><h2>Event ${e.seq}</h2>
-    ${facts([["What", e.type], ["Agent", data.trace.agents.get(e.agent)?.name], ["Tool", e.tool && html`<code>${e.tool}</code>`],
-      ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))], ["Code", e.code && html`<code>${e.code}</code>`],
-      ["Reason", e.reason], ["Rule", e.rule], ["Group", e.group],
-      ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, page.session.operator) : undefined], ["Epoch", e.epoch], ["At", clock(e.at) + " UTC"]])}
-    ${e.tool && e.type === "tool_call" ? html`<p><a href=${placeLink("access", "", { role: e.role, tool: e.tool })}>May role ${e.role} call ${e.tool} now?</a></p>` : nothing}
-    <h3>Event</h3>${json(e)}${call?.length ? html`<h3>Same call</h3>${call.map((/** @type {any} */ one) => json(one))}` : nothing}`;
+  return html`<h2 id="chosen-event">Event ${e.seq}</h2>
+    ${eventFacts(e, data.trace.agents.get(e.agent)?.name, page.session.operator)}
+    ${call?.length ? html`<details><summary>${count(call.length, "other event")} of the same call</summary>${call.map((/** @type {any} */ one) => json(one))}</details>` : nothing}
+    <p><a href=${placeLink("task", place.id, { ...place.params, event: "" })}>Close the event</a> <kbd>Esc</kbd></p>
+    <hr><h2>The task</h2>`;
+}
+
+/**
+ * Scrolls to an event in the conversation and in the panel.
+ * @param {number} seq
+ */
+function showChosen(seq) {
+  for (const id of ["event-" + seq, "chosen-event"]) {
+    document.getElementById(id)?.scrollIntoView({ block: "nearest" });
+  }
 }
 
 /** @param {any} data @param {Place} place @param {number} step */
@@ -209,7 +235,7 @@ function goToDenial(data, place, step) {
   if (next === undefined) {
     return false;
   }
-  choose(next);
+  setParams({ event: String(next) });
   return true;
 }
 
@@ -222,9 +248,9 @@ function conversation(data, place) {
   const entries = trace.events.filter((/** @type {any} */ e) => told.has(e.type) && (e.type !== "tool_error" || trace.calls.get(e.call)?.outcome !== "denied"));
   const at = entries.findIndex((/** @type {any} */ e) => String(e.seq) === place.params.event);
   const from = Math.max(0, (at < 0 ? entries.length : Math.min(entries.length, at + saidMost / 2)) - saidMost);
-  const shown = entries.slice(from, from + saidMost);
+  const shown = entries.slice(from, from + saidMost), repeated = repetitions(shown);
   return html`${others(from, "earlier", entries[from], place)}
-    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>
+    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place, repeated.has(e.seq)))}</div>
     ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}
     ${writers(data)}`;
 }
@@ -249,15 +275,49 @@ function others(n, which, beside, place) {
   return n > 0 ? html`<p><a href=${placeLink("task", place.id, { ...place.params, event: String(beside.seq) })}>Show ${count(n, which + " entry").replace("entrys", "entries")}</a></p>` : nothing;
 }
 
-/** @param {any} e @param {any} data @param {Place} place */
-function entry(e, data, place) {
+/**
+ * Returns the events that say again what the agent has answered before: that it sends the answer, or
+ * that it is the result.
+ * @param {any[]} shown
+ * @returns {Set<number>} their numbers
+ */
+function repetitions(shown) {
+  const repeated = new Set();
+  let last = { agent: "", said: "" };
+  for (const e of shown) {
+    const { text, rest } = saidIn(e), said = text ?? brief(rest, 4000), agent = e.message?.from ?? e.agent;
+    if (said && said === last.said && (e.type === "result" || e.type === "message" && agent === last.agent)) {
+      repeated.add(e.seq);
+    } else if (said) {
+      last = { agent, said };
+    }
+  }
+  return repeated;
+}
+
+/**
+ * Returns what is said in an answer, a message or a result. Other events say nothing.
+ * @param {any} e
+ * @returns {{text: string | undefined, rest: any}}
+ */
+function saidIn(e) {
+  switch (e.type) {
+    case "model_answered": return bodyOf(e.answer?.text ?? "");
+    case "message": return bodyOf(e.message.payload);
+    case "result": return bodyOf(e.result ?? e.error?.message ?? e.error);
+  }
+  return bodyOf("");
+}
+
+/** @param {any} e @param {any} data @param {Place} place @param {boolean} isRepeated */
+function entry(e, data, place, isRepeated) {
   const { trace, task: t } = data;
   const agent = trace.agents.get(e.agent)?.name ?? e.role ?? "";
   const denied = e.type === "tool_call" && e.decision === "denied";
   const chosen = String(e.seq) === place.params.event;
   return html`<article id="event-${e.seq}" class="${denied ? "denied" : ""} ${chosen ? "chosen" : ""}">
     <header><a href=${placeLink("task", t.id, { ...place.params, event: String(e.seq) })}>${clock(e.at)}</a>${entryHead(e, agent, data)}</header>
-    ${entryBody(e)}</article>`;
+    ${isRepeated ? nothing : entryBody(e)}</article>`;
 }
 
 /** @param {any} e @param {string} agent @param {any} data */
@@ -286,15 +346,18 @@ function entryHead(e, agent, data) {
   return html`${quiet(e.type)}`;
 }
 
+/** @param {{text: string | undefined, rest: any}} said */
+function saidBody({ text, rest }) {
+  return html`${text ? html`<p class="text">${text.slice(0, resultMost)}</p>` : nothing}${rest === undefined || rest === null ? nothing : html`<p class="text"><code>${brief(rest, 4000)}</code></p>`}`;
+}
+
 /** @param {any} e */
 function entryBody(e) {
   switch (e.type) {
-    case "message": return html`<p class="text">${brief(e.message.payload, 4000)}</p>`;
-    case "model_answered": return e.answer?.text ? html`<p class="text">${e.answer.text.slice(0, 20_000)}</p>` : nothing;
+    case "message": case "model_answered": case "result": return saidBody(saidIn(e));
     case "tool_call": return html`<p class="text">${e.decision === "denied" ? e.reason : html`<code>${brief(e.args, 600)}</code>`}</p>`;
     case "tool_error": return html`<p class="text"><code>${brief(e.result, 600)}</code></p>`;
     case "error": return html`<p class="text">${e.message}</p>`;
-    case "result": return html`<p class="text">${brief(e.result ?? e.error, 4000)}</p>`;
     case "question_asked": case "question_answered": return html`<p class="text">${e.message ?? e.action}</p>`;
   }
   return nothing;

@@ -20,7 +20,7 @@ const letterWidth = 7; // of the texts in the picture, at most
 
 /** @typedef {{top: number, height: number}} Shape a bar in its lane */
 const shapes = /** @type {Record<string, Shape>} */ ({
-  model: { top: 9, height: 8 }, tool: { top: 6, height: 14 }, failed: { top: 6, height: 14 }, denied: { top: 3, height: 20 }, wait: { top: 8, height: 10 },
+  model: { top: 9, height: 8 }, tool: { top: 6, height: 14 }, failed: { top: 12, height: 8 }, denied: { top: 3, height: 20 }, wait: { top: 8, height: 10 },
 });
 const legend = [["model", "model"], ["tool", "call"], ["wait", "waiting"], ["failed", "failed call"], ["denied", "denied call"]];
 
@@ -118,16 +118,7 @@ function visibleBars(bars) {
 
 /** @param {Bar} b */
 function barShape(b) {
-  return svg`<rect class="${b.kind} ${b.chosen ? "chosen" : ""}" x=${b.x} y=${b.y} width=${b.width} height=${b.height} rx="2" @click=${() => choose(b.seq)}><title>${b.title}</title></rect>`;
-}
-
-/**
- * Chooses an event of the task, and shows it in the conversation.
- * @param {number} seq
- */
-export function choose(seq) {
-  setParams({ event: String(seq) });
-  document.getElementById("event-" + seq)?.scrollIntoView({ block: "nearest" });
+  return svg`<rect class="${b.kind} ${b.chosen ? "chosen" : ""}" x=${b.x} y=${b.y} width=${b.width} height=${b.height} rx="2" @click=${() => setParams({ event: String(b.seq) })}><title>${b.title}</title></rect>`;
 }
 
 /** @param {any} data @param {number} now */

@@ -186,6 +186,50 @@ func TestPage_CallerInRole(t *testing.T) {
 	p.waitText("There is no such screen, or you may not see it.")
 }
 
+// The event that is chosen stands at the top of the panel. Esc closes it, and the next one leaves the task.
+func TestPage_ChosenEventComesFirst(t *testing.T) {
+	s := startServer(t)
+	task := startTask(t, s, "deny 3")
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task/" + task)
+	p.wait(`document.querySelector("svg.lanes rect.denied") !== null`)
+	p.eval(`document.querySelector("svg.lanes rect.denied").dispatchEvent(new MouseEvent("click", {bubbles: true})); 0`)
+	p.wait(`document.getElementById("chosen-event") !== null && document.querySelector("aside.panel h2").id === "chosen-event"`)
+	p.wait(`(() => { const b = document.getElementById("chosen-event").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`)
+	p.waitText("tool run_command is not available")
+	p.press("\x1b")
+	p.wait(`document.getElementById("chosen-event") === null`)
+	if hash := p.eval("location.hash"); hash != "#/task/"+task {
+		t.Errorf("the page is at %v", hash)
+	}
+	p.press("\x1b")
+	p.wait(`location.hash === "#/task"`)
+	p.checkProblems("chosen event")
+}
+
+// A task that has ended says its result or its error before the picture. The conversation says it once.
+func TestPage_OutcomeOfTaskComesFirst(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task/" + startTask(t, s, "carry the report of the day"))
+	p.waitText("Result")
+	if heads := p.eval(`[...document.querySelectorAll("main h2")].slice(0, 2).map((h) => h.innerText).join()`); heads != "Result,What happened when" {
+		t.Errorf("the heads are %v", heads)
+	}
+	p.wait(`[...document.querySelectorAll(".talk .text")].filter((e) => e.innerText === "carry the report of the day").length === 4`) // asked, hired, kept, and its answer
+	var task struct{ ID string }
+	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"agents 1"}`), &task)
+	s.send(t, "ann", "GET", "/api/v1/tasks/"+task.ID+"?wait=1m", "")
+	p.goTo("#/task/" + task.ID)
+	p.wait(`document.querySelector("main h2").innerText === "Error"`)
+	p.wait(`document.querySelector(".outcome").innerText.includes("task stalled") && !document.querySelector("aside.panel").innerText.includes("task stalled")`)
+	p.wait(`[...document.querySelectorAll(".talk .text")].some((e) => e.innerText === "agents 1")`)
+	p.wait(`[...document.querySelectorAll(".talk .text")].at(-1).innerText.startsWith("task stalled")`)
+	p.checkProblems("outcome")
+}
+
 // A caller in a role sees its own tasks only. The page does not say that there are no others.
 func TestPage_CallerWithoutTasks(t *testing.T) {
 	s := startServer(t)
