@@ -25,6 +25,7 @@ const headingMost = 100; // characters of the text of a task in the heading
 const saidMost = 100; // entries of the conversation that are drawn at once
 const resultMost = 20_000; // characters of a result
 const writersMost = 20; // agents whose answers in progress are drawn
+const denialsRead = 1000; // for the marks of tasks in the list
 const approvalsSearched = 1000; // for those of one task
 
 /** @type {import("./screen.js").Screen} */
@@ -37,6 +38,10 @@ export const task = {
   },
   fold(data, e, place) {
     if (!place.id) {
+      if (e.type === "tool_call" && e.decision === "denied") {
+        addDenial(data.denials, e);
+        return true;
+      }
       return ["task_started", "task_paused", "task_retried", "paused", "resumed", "result"].includes(e.type) ? "reload" : false;
     }
     if (e.task !== data.task.id) {
@@ -75,8 +80,26 @@ export const task = {
 
 /** @param {AbortSignal} [signal] */
 async function loadTasks(signal) {
-  const page = await list("api/v1/tasks", {}, tasksShown, signal);
-  return { tasks: page.items, more: page.more };
+  const [page, denied] = await Promise.all([
+    list("api/v1/tasks", {}, tasksShown, signal), get("api/v1/events", { type: "tool_call", denied: true, limit: denialsRead }, signal),
+  ]);
+  /** @type {Map<string, Set<number>>} */
+  const denials = new Map();
+  for (const e of denied.items) {
+    addDenial(denials, e);
+  }
+  return { tasks: page.items, more: page.more, denials, denialsCut: Boolean(denied.next) };
+}
+
+/**
+ * Notes a denied call of a task, once.
+ * @param {Map<string, Set<number>>} denials the numbers of the events by task
+ * @param {any} e
+ */
+function addDenial(denials, e) {
+  if (e.task) {
+    denials.set(e.task, (denials.get(e.task) ?? new Set()).add(e.seq));
+  }
 }
 
 /** @param {string} id @param {AbortSignal} signal */
@@ -106,9 +129,20 @@ function taskList(data, place, page) {
   const words = (place.params.filter ?? "").toLowerCase();
   const shown = data.tasks.filter((/** @type {any} */ t) => `${t.text} ${t.status} ${t.caller} ${t.id}`.toLowerCase().includes(words));
   return html`${table("Tasks, newest first", ["Task", "Status", "Caller", "Started", "Took"], shown.map((/** @type {any} */ t) => ({
-    href: placeLink("task", t.id),
-    cells: [oneLine(t.text, 100), statusMark(t.status), t.caller, when(t.createdAt, page.now), t.endedAt ? duration(Date.parse(t.endedAt) - Date.parse(t.createdAt)) : quiet("running")],
-  })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}`;
+    href: placeLink("task", t.id), title: t.error?.message ?? t.reason?.message,
+    cells: [oneLine(t.text, 100), taskStatus(t, data.denials.get(t.id)?.size), t.caller, when(t.createdAt, page.now), took(t, page.now)],
+  })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}
+  ${data.denialsCut ? html`<p class="quiet">Denied calls are counted in the newest part of the record only.</p>` : nothing}`;
+}
+
+/** @param {any} t @param {number | undefined} denied */
+function taskStatus(t, denied) {
+  return html`${statusMark(t.status)}${denied ? html` ${mark("bad", `${number(denied)} denied`)}` : nothing}`;
+}
+
+/** @param {any} t @param {number} now */
+function took(t, now) {
+  return duration((t.endedAt ? Date.parse(t.endedAt) : now) - Date.parse(t.createdAt));
 }
 
 /** @param {any} data @param {Page} page */
@@ -182,7 +216,7 @@ function summary(t, page) {
   const usage = t.usage ?? {};
   return html`${facts([
     ["Status", statusMark(t.status)], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
-    ["Started", when(t.createdAt, page.now)], ["Took", duration((t.endedAt ? Date.parse(t.endedAt) : page.now) - Date.parse(t.createdAt))],
+    ["Started", when(t.createdAt, page.now)], ["Took", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
     ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],
     ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`],
