@@ -161,7 +161,7 @@ function taskTools(data, page) {
 /** @param {any} t @param {Page} page */
 async function cancelTask(t, page) {
   await ask({
-    title: "Cancel the task", confirm: "Cancel the task", danger: true, body: field("Reason", "reason"),
+    title: "Cancel the task", confirm: "Cancel the task", danger: true, body: field("Reason (optional)", "reason"),
     command: ({ reason }) => command("task", "cancel", t.id, ...(reason ? ["--reason", reason] : [])),
     run: ({ reason }) => send("POST", `api/v1/tasks/${encodeURIComponent(t.id)}/cancel` + (reason ? `?reason=${encodeURIComponent(reason)}` : "")),
   });
