@@ -9,7 +9,7 @@ import { clock, duration } from "./format.js";
 import { isTyping, navigationKeys } from "./keys.js";
 import { organization } from "./organization.js";
 import { openPlaces } from "./palette.js";
-import { empty, failure, quiet, skeleton } from "./parts.js";
+import { announce, empty, failure, quiet, skeleton } from "./parts.js";
 import { currentPlace, placeLink } from "./place.js";
 import { record } from "./record.js";
 import { roles } from "./roles.js";
@@ -270,6 +270,7 @@ function arrive(again = false) {
   if (moved || key !== state.key || again) {
     if (moved || key !== state.key) {
       state.data = state.error = undefined;
+      announce("");
     }
     state.key = key;
     load();
