@@ -49,6 +49,15 @@ export function utc(at) {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 19).replace("T", " ");
 }
 
+/**
+ * Returns a time in UTC with its milliseconds, such as 2026-01-31 08:00:00.000.
+ * @param {string | number | Date} at
+ */
+export function preciseTime(at) {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 23).replace("T", " ");
+}
+
 /** @param {string | number | Date} at */
 export function clock(at) {
   return utc(at).slice(11);
@@ -89,6 +98,22 @@ export function excerpt(text, most) {
  */
 export function brief(value, most) {
   return value === undefined ? "" : excerpt(typeof value === "string" ? value : JSON.stringify(value), most);
+}
+
+/**
+ * Returns the text of a message or a result: of a value such as {"text": "…"}, or a text itself.
+ * @param {any} value
+ * @returns {{text: string | undefined, rest: any}} rest has the other fields that have a value, or is undefined
+ */
+export function bodyOf(value) {
+  if (typeof value === "string") {
+    return { text: value, rest: undefined };
+  }
+  if (typeof value?.text !== "string") {
+    return { text: undefined, rest: value };
+  }
+  const rest = Object.entries(value).filter(([name, one]) => name !== "text" && name !== "message_type" && JSON.stringify(one) !== "{}");
+  return { text: value.text, rest: rest.length ? Object.fromEntries(rest) : undefined };
 }
 
 /**

@@ -3,7 +3,7 @@
 import { html } from "../vendor/lit-html/lit-html.js";
 import { ask } from "./dialog.js";
 import { openActions } from "./palette.js";
-import { goTo } from "./place.js";
+import { currentPlace, goTo, setParams } from "./place.js";
 
 const stored = "rolecall-keys";
 let goPressed = 0; // when g was pressed, in milliseconds since 1970
@@ -55,13 +55,15 @@ function focusOn(selector) {
   return field !== null;
 }
 
-/** Leaves the selection of a screen. */
+/** Closes the event that is open, or else leaves the selection of a screen. */
 function goBack() {
-  const [screen, id] = location.hash.replace("#/", "").split("?")[0].split("/");
-  if (id) {
-    goTo(decodeURIComponent(screen));
+  const { screen, id, params } = currentPlace();
+  if (params.event) {
+    setParams({ event: "" });
+  } else if (id) {
+    goTo(screen);
   }
-  return Boolean(id);
+  return Boolean(params.event || id);
 }
 
 /**

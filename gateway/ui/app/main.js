@@ -9,7 +9,7 @@ import { clock, duration } from "./format.js";
 import { isTyping, navigationKeys } from "./keys.js";
 import { organization } from "./organization.js";
 import { openPlaces } from "./palette.js";
-import { empty, failure, quiet, skeleton } from "./parts.js";
+import { announce, empty, failure, quiet, skeleton } from "./parts.js";
 import { currentPlace, placeLink } from "./place.js";
 import { record } from "./record.js";
 import { roles } from "./roles.js";
@@ -270,6 +270,7 @@ function arrive(again = false) {
   if (moved || key !== state.key || again) {
     if (moved || key !== state.key) {
       state.data = state.error = undefined;
+      announce("");
     }
     state.key = key;
     load();
@@ -352,7 +353,7 @@ function content() {
     return error ? failure(error, () => load()) : skeleton();
   }
   const place = currentPlace();
-  const shown = screen.isEmpty?.(data, place) && screen.empty ? emptyScreen(screen.empty(place)) : screen.render(data, place, page);
+  const shown = screen.isEmpty?.(data, place) && screen.empty ? emptyScreen(screen.empty(place, page)) : screen.render(data, place, page);
   return error
     ? html`${failure(error, () => load())}<p class="quiet">This was true ${duration(Date.now() - state.loadedAt)} ago.</p><div class="stale">${shown}</div>`
     : shown;

@@ -8,7 +8,7 @@ import { command, count, excerpt, shortId } from "./format.js";
 import { addApprovals, addQuestions, addRolePauses, applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows, waitOf } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
 import { pause } from "./pause.js";
-import { goTo, placeLink, roleLink, setParams } from "./place.js";
+import { currentPlace, goTo, placeLink, roleLink, setParams } from "./place.js";
 import { openQuestions } from "./questions.js";
 import { reveal, rows, top } from "./rows.js";
 
@@ -277,7 +277,7 @@ async function message(agent, page) {
 /** @param {Agent} agent @param {import("./screen.js").Page} page */
 async function terminate(agent, page) {
   await ask({
-    title: `Terminate ${agent.name || agent.role} and all agents that it has spawned`, confirm: "Terminate", danger: true, body: field("Reason", "reason"),
+    title: `Terminate ${agent.name || agent.role} and all agents that it has spawned`, confirm: "Terminate", danger: true, body: field("Reason (optional)", "reason"),
     command: ({ reason }) => command("agent", "terminate", agent.id, ...(reason ? ["--reason", reason] : [])),
     run: ({ reason }) => send("DELETE", `api/v1/agents/${encodeURIComponent(agent.id)}` + (reason ? `?reason=${encodeURIComponent(reason)}` : "")),
   });
@@ -309,11 +309,22 @@ function picture(tree, chosen, page) {
   tidyTree().nodeSize([24, 190])(/** @type {any} */ (root));
   const all = /** @type {any[]} */ (root.descendants());
   const low = Math.min(...all.map((n) => n.x)), high = Math.max(...all.map((n) => n.x)), deep = Math.max(...all.map((n) => n.y));
-  return html`<p>${excerpt(task.text, 120)} ${left < 0 ? quiet(`Only ${drawnMost} agents are drawn.`) : nothing}</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Tree of the agents"><svg class="picture" viewBox="-16 ${low - 24} ${deep + 220} ${high - low + 48}" preserveAspectRatio="xMinYMin meet" aria-hidden="true">
+  const width = deep + 220, height = high - low + 48;
+  return html`${taskChooser(tree, task)}${left < 0 ? html`<p class="quiet">Only ${drawnMost} agents are drawn.</p>` : nothing}
+    <div class="scroll" tabindex="0" role="region" aria-label="Tree of the agents"><svg class="picture" viewBox="-16 ${low - 24} ${width} ${height}" preserveAspectRatio="xMinYMin meet" aria-hidden="true" ${styled({ width: `${width}px` })}>
       ${root.links().map((l) => linkPath(/** @type {any} */ (l)))}
       ${all.map((n) => nodeShape(n, task, page.now))}</svg></div>
-    <p class="quiet">The list has the same agents, for the keyboard and for screen readers.</p>`;
+    <p class="hidden">The list has the same agents, for the keyboard and for screen readers.</p>`;
+}
+
+/**
+ * Chooses the task of the picture.
+ * @param {any} tree
+ * @param {Task} chosen
+ */
+function taskChooser(tree, chosen) {
+  return html`<label class="field"><span>Task</span><select @change=${(/** @type {any} */ e) => goTo("organization", e.target.value, currentPlace().params)}>
+    ${[...tree.tasks.values()].map((/** @type {Task} */ t) => html`<option value=${t.id} .selected=${t === chosen}>${excerpt(t.text, 80)} (${t.status})</option>`)}</select></label>`;
 }
 
 /** @param {{source: any, target: any}} l */
@@ -327,6 +338,6 @@ function nodeShape(n, task, now) {
   const agent = /** @type {Agent | undefined} */ (n.data.agent);
   const denied = agent?.deniedAt && now - agent.deniedAt < recently;
   const kind = denied ? "bad" : agent && ["calling", "thinking", "starting"].includes(agent.status) ? "work" : agent?.status === "waiting" ? "wait" : "off";
-  return svg`<g class=${kind} transform="translate(${n.y},${n.x})" @click=${() => goTo("organization", agent?.id ?? task.id, { form: "Picture" })}>
+  return svg`<g class=${kind} transform="translate(${n.y},${n.x})" @click=${() => goTo("organization", agent?.id ?? task.id, currentPlace().params)}>
     <circle r="5"></circle><text x="9" y="4">${agent ? agent.name || agent.role : task.caller} <tspan class="quiet">${agent?.tool ?? agent?.status ?? ""}</tspan></text></g>`;
 }

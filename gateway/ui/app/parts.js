@@ -203,13 +203,13 @@ export function names(names, most) {
  * elements when others come before them.
  * @param {string} caption
  * @param {string[]} heads
- * @param {{cells: any[], href?: string, current?: boolean, key?: string | number}[]} rows
+ * @param {{cells: any[], href?: string, current?: boolean, key?: string | number, title?: string}[]} rows
  */
 export function table(caption, heads, rows) {
   return html`<div class="scroll"><table class=${heads.length > 2 ? "stacks" : ""}>
     <caption class="hidden">${caption}</caption>
     <thead><tr>${heads.map((h) => html`<th scope="col">${h}</th>`)}</tr></thead>
-    <tbody>${repeat(rows, (row, i) => row.key ?? i, (row) => html`<tr class=${row.current ? "current" : ""} data-row>${row.cells.map((cell, i) =>
+    <tbody>${repeat(rows, (row, i) => row.key ?? i, (row) => html`<tr class=${row.current ? "current" : ""} title=${row.title ?? nothing} data-row>${row.cells.map((cell, i) =>
       html`<td data-head=${heads[i]}>${i === 0 && row.href ? html`<a href=${row.href} aria-current=${row.current ? "true" : nothing}>${cell}</a>` : cell}</td>`)}</tr>`)}
     </tbody></table></div>`;
 }

@@ -2,8 +2,10 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get } from "./api.js";
-import { brief, command, utc } from "./format.js";
-import { commandLine, idChip, json, mark, quiet, table } from "./parts.js";
+import { eventFacts } from "./event-facts.js";
+import { eventTypes } from "./event-types.js";
+import { bodyOf, brief, command, preciseTime } from "./format.js";
+import { commandLine, idChip, mark, quiet, table } from "./parts.js";
 import { placeLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -32,12 +34,14 @@ export const record = {
     return true;
   },
   isEmpty: (data, place) => data.events.length === 0 && !filters.some((f) => place.params[f]) && !place.params.denied,
-  empty: () => ({ text: "The record is empty. Each decision, call and message is recorded here.", command: command("log") }),
+  empty: (_, page) => page.session.operator
+    ? { text: "The record is empty. Each decision, call and message is recorded here.", command: command("log") }
+    : { text: "You see only your calls and the events of tasks that you have started: none yet." },
   tools: (_, place) => html`
     <label class="check"><input type="checkbox" .checked=${place.params.denied === "1"} @change=${(/** @type {any} */ e) => setParams({ denied: e.target.checked ? "1" : "", cursor: "" })}>Only denied</label>
     <label class="check"><input type="checkbox" .checked=${!place.params.paused} @change=${(/** @type {any} */ e) => setParams({ paused: e.target.checked ? "" : "1" })}>Follow</label>`,
-  render: (data, place) => html`${filterForm(place)}
-    <div class="split"><div>${eventTable(data, place)}${pages(data, place)}</div>${chosen(data, place)}</div>`,
+  render: (data, place, page) => html`${filterForm(place)}
+    <div class="split"><div>${eventTable(data, place)}${pages(data, place)}</div>${chosen(data, place, page)}</div>`,
 };
 
 /** @param {Record<string, string>} params */
@@ -61,16 +65,27 @@ function matches(e, params) {
     && (!params.type || params.type.split(",").includes(e.type)) && (params.denied !== "1" || e.decision === "denied");
 }
 
+const fields = /** @type {Record<string, [label: string, hint: string]>} */ ({
+  task: ["Task", "id"], agent: ["Agent", "id"], role: ["Role", "id or name"], caller: ["Caller", "name"], tool: ["Tool", "name"],
+  type: ["Types", "tool_call,result"], since: ["Since", "24h, or a time"],
+});
+
 /** @param {Place} place */
 function filterForm(place) {
-  const hints = { task: "task id", agent: "agent id", role: "role", caller: "caller", tool: "tool", type: "types, such as tool_call", since: "since, such as 24h" };
-  return html`<form class="actions" @submit=${(/** @type {Event} */ e) => {
+  return html`<form class="actions filters" @submit=${(/** @type {Event} */ e) => {
     e.preventDefault();
     const values = Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (e.target)));
     setParams({ .../** @type {any} */ (values), cursor: "", event: "" });
-  }}>${filters.map((name) => html`<label><span class="hidden">${hints[name]}</span><input ?data-filter=${name === "task"} name=${name} placeholder=${hints[name]} .value=${place.params[name] ?? ""}></label>`)}
+  }}>${filters.map((name) => filterInput(name, place.params[name] ?? ""))}
+    <datalist id="event-types">${eventTypes.map((type) => html`<option value=${type}></option>`)}</datalist>
     <button>Search</button><a class="button" href=${placeLink("record")}>Clear</a></form>
     ${commandLine(command("log", ...filters.flatMap((f) => place.params[f] ? ["--" + f, place.params[f]] : []), ...(place.params.denied ? ["--denied"] : [])))}`;
+}
+
+/** @param {string} name @param {string} value */
+function filterInput(name, value) {
+  const [label, hint] = fields[name];
+  return html`<label><span>${label}</span><input ?data-filter=${name === "task"} name=${name} list=${name === "type" ? "event-types" : nothing} placeholder=${hint} autocomplete="off" .value=${value}></label>`;
 }
 
 /** @param {any} data @param {Place} place */
@@ -78,20 +93,30 @@ function eventTable(data, place) {
   if (data.events.length === 0) {
     return html`<p class="quiet">No event passes the filters.</p>`;
   }
+  const denied = new Set(data.events.filter((/** @type {any} */ e) => e.decision === "denied" && e.call).map((/** @type {any} */ e) => e.call));
   return table("Events, newest first", ["Time", "What", "Who", "About"], data.events.map((/** @type {any} */ e) => ({
     key: e.seq, href: placeLink("record", "", { ...place.params, event: String(e.seq) }), current: place.params.event === String(e.seq),
-    cells: [html`<span class="fixed">${utc(e.at)}</span>`, what(e), e.role || e.caller || quiet("organization"), about(e)],
+    cells: [html`<span class="fixed">${preciseTime(e.at)}</span>`, what(e, denied), e.role || e.caller || quiet("organization"), about(e)],
   })));
 }
 
-/** @param {any} e */
-function what(e) {
-  return e.decision === "denied" ? mark("bad", "denied") : e.type === "tool_error" ? mark("wait", "failed") : e.decision === "allowed" ? mark("good", "call") : html`<span class="fixed">${e.type}</span>`;
+/**
+ * @param {any} e
+ * @param {Set<string>} denied the calls that were denied: their errors tell the agent so, and are no further problem
+ */
+function what(e, denied) {
+  if (e.decision === "denied") {
+    return mark("bad", "denied");
+  }
+  if (e.type === "tool_error") {
+    return denied.has(e.call) ? quiet("agent was told") : mark("wait", "failed");
+  }
+  return e.decision === "allowed" ? mark("good", "call") : html`<span class="fixed">${e.type}</span>`;
 }
 
 /** @param {any} e */
 function about(e) {
-  const text = e.reason ?? e.text ?? e.message?.payload ?? e.answer?.text ?? e.result ?? e.args ?? e.change ?? "";
+  const text = e.reason ?? e.text ?? bodyOf(e.message?.payload).text ?? e.message?.payload ?? e.answer?.text ?? e.result ?? e.error?.message ?? e.error ?? e.args ?? e.change ?? "";
   return html`${e.tool ? html`<code>${e.tool}</code> ` : nothing}${e.code ? html`<code>${e.code}</code> ` : nothing}${text === "" ? nothing : html`<span class="lines">${brief(text, 140)}</span>`}`;
 }
 
@@ -101,9 +126,10 @@ function pages(data, place) {
     ${data.next ? html`<a class="button" href=${placeLink("record", "", { ...place.params, cursor: data.next, event: "" })}>Older</a>` : nothing}</div>`;
 }
 
-/** @param {any} data @param {Place} place */
-function chosen(data, place) {
+/** @param {any} data @param {Place} place @param {Page} page */
+function chosen(data, place, page) {
   const e = data.events.find((/** @type {any} */ one) => String(one.seq) === place.params.event);
-  return html`<aside class="panel" aria-label="The event">${e ? html`<h2>Event ${e.seq}</h2><p>${e.task ? html`<a href=${placeLink("task", e.task, { event: String(e.seq) })}>Open its task</a>` : nothing}</p>
-    ${e.agent ? html`<p>Agent ${idChip(e.agent)}</p>` : nothing}${json(e)}` : html`<p class="quiet">Choose an event to see all of it.</p>`}</aside>`;
+  return html`<aside class="panel" aria-label="The event">${e ? html`<h2>Event ${e.seq}</h2>
+    ${e.task ? html`<p><a href=${placeLink("task", e.task, { event: String(e.seq) })}>Open its task</a></p>` : nothing}
+    ${eventFacts(e, e.agent && idChip(e.agent), page.session.operator)}` : html`<p class="quiet">Choose an event to see all of it.</p>`}</aside>`;
 }

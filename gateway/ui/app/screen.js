@@ -28,7 +28,7 @@
  * @property {(data: any) => string} [watch] the task in which models write what is shown, "" for none
  * @property {(data: any, parts: import("./writing.js").Part[], begin: boolean) => void} [write] applies parts of what they write; begin voids the parts before
  * @property {(data: any, place: Place) => boolean} [isEmpty]
- * @property {(place: Place) => {text: string, command?: string}} [empty] what would be here, and the command that makes one
+ * @property {(place: Place, page: Page) => {text: string, command?: string}} [empty] what would be here, and the command that makes one
  * @property {(data: any, place: Place, page: Page) => any} [tools] controls beside the title
  * @property {(data: any, place: Place, page: Page) => any} render
  * @property {(e: KeyboardEvent, data: any, place: Place, page: Page) => boolean} [keydown] reports whether the key was used

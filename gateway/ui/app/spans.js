@@ -3,21 +3,24 @@
 /** @typedef {import("./stream.js").OrgEvent} OrgEvent */
 /**
  * @typedef {object} Span
- * @property {"model" | "tool"} kind
+ * @property {"model" | "tool" | "wait"} kind
  * @property {number} seq of the event that began it, or of the answer of a model
  * @property {string} agent
  * @property {string} name the tool, or the model
+ * @property {"approval" | "answer"} [awaits] what the call of a tool waits for
  * @property {number} start milliseconds since 1970
  * @property {number} end NaN while it runs
  * @property {"" | "denied" | "failed"} outcome "" is a success, or not known yet
  * @property {string} [call]
- * @property {string} [code] of a denial or a failure
+ * @property {Span[]} [awaited] the waits for answers while a call runs
+ * @property {string} [code] of a denial or a failure; how a wait has ended
  */
 /**
  * @typedef {object} Trace
  * @property {Map<string, {id: string, name: string, role: string, since: number}>} agents in the order in which they were spawned; since is when their model was asked
  * @property {Span[]} spans
  * @property {Map<string, Span>} calls those of tools by call
+ * @property {Map<string, Span>} waits those that go on, by the id of the request or question
  * @property {OrgEvent[]} events oldest first
  * @property {number} last sequence number of the last event
  * @property {number} start
@@ -26,7 +29,7 @@
 
 /** @returns {Trace} */
 export function newTrace() {
-  return { agents: new Map(), spans: [], calls: new Map(), events: [], last: 0, start: NaN, end: NaN };
+  return { agents: new Map(), spans: [], calls: new Map(), waits: new Map(), events: [], last: 0, start: NaN, end: NaN };
 }
 
 /**
@@ -51,6 +54,10 @@ export function addEvent(trace, e) {
     case "tool_call": addCall(trace, e, at); break;
     case "tool_result": endCall(trace, e, at, ""); break;
     case "tool_error": endCall(trace, e, at, "failed"); break;
+    case "approval_requested": addWait(trace, e, at, "approval", e.approval); break;
+    case "question_asked": addWait(trace, e, at, "answer", e.question); break;
+    case "approval_decided": e.outcome !== "vote" && endWait(trace, e.approval, at, e.outcome); break;
+    case "question_answered": endWait(trace, e.question, at, e.action); break;
   }
   return true;
 }
@@ -68,7 +75,7 @@ export function trimTrace(trace, most) {
   const { seq, at } = trace.events[0];
   trace.start = Date.parse(at);
   trace.spans = trace.spans.filter((s) => s.seq >= seq || Number.isNaN(s.end));
-  trace.calls = new Map(trace.spans.flatMap((s) => s.call ? [[s.call, s]] : []));
+  trace.calls = new Map(trace.spans.flatMap((s) => s.kind === "tool" && s.call ? [[s.call, s]] : []));
   return true;
 }
 
@@ -122,29 +129,53 @@ function endCall(trace, e, at, outcome) {
   }
 }
 
+/** @param {Trace} trace @param {OrgEvent} e @param {number} at @param {"approval" | "answer"} awaits @param {string} id */
+function addWait(trace, e, at, awaits, id) {
+  const span = /** @type {Span} */ ({ kind: "wait", seq: e.seq, agent: agentOf(trace, e, at).id, name: e.tool, awaits, start: at, end: NaN, outcome: "", call: e.call });
+  trace.spans.push(span);
+  trace.waits.set(id, span);
+  const call = trace.calls.get(e.call);
+  if (call) {
+    call.awaited = [...call.awaited ?? [], span];
+  }
+}
+
+/** @param {Trace} trace @param {string} id @param {number} at @param {string} code */
+function endWait(trace, id, at, code) {
+  const span = trace.waits.get(id);
+  if (span) {
+    Object.assign(span, { end: at, code });
+    trace.waits.delete(id);
+  }
+}
+
+const foldMost = 104; // width of a time that is left out, with its text
+const tickSpace = 100; // between two ticks, at least
+
 /**
- * Returns a scale from times to positions between 0 and width, on which idle times of more than
- * 5 % of the whole take little room.
+ * @typedef {object} Scale
+ * @property {(time: number) => number} at the position of a time
+ * @property {{x: number, width: number, ms: number}[]} folds times that are left out
+ * @property {{x: number, ms: number}[]} ticks with the time since the start
+ */
+
+/**
+ * Returns a scale from times to positions between 0 and width. Times of more than 5 % of the whole
+ * in which agents only waited take little room.
  * @param {Trace} trace
  * @param {number} width
- * @param {number} now the end of spans that run
- * @returns {{at: (time: number) => number, folds: {x: number, ms: number}[]}}
+ * @param {number} now the end of spans that go on
+ * @returns {Scale}
  */
 export function timeScale(trace, width, now) {
-  const busy = mergeSpans(trace.spans.map((s) => [s.start, Number.isNaN(s.end) ? now : s.end]));
-  const start = Math.min(trace.start, busy[0]?.[0] ?? Infinity), end = Math.max(trace.end, busy.at(-1)?.[1] ?? 0, start + 1);
-  const idle = /** @type {[number, number][]} */ ([]);
-  let at = start;
-  for (const [from, to] of [...busy, [end, end]]) {
-    if (from - at > 0.05 * (end - start)) {
-      idle.push([at, from]);
-    }
-    at = Math.max(at, to);
-  }
-  const folded = 28; // width of an idle time
+  const busy = mergeSpans(trace.spans.flatMap((s) => busyParts(s, now)));
+  const start = Math.min(trace.start, busy[0]?.[0] ?? Infinity);
+  const end = Math.max(trace.end, busy.at(-1)?.[1] ?? 0, trace.waits.size ? now : 0, start + 1);
+  const idle = idleTimes([...busy, [end, end]], start, 0.05 * (end - start));
+  const folded = Math.min(foldMost, 0.5 * width / idle.length);
   const shown = Math.max(1, end - start - idle.reduce((sum, [a, b]) => sum + b - a, 0));
   const unit = (width - folded * idle.length) / shown;
-  const position = (/** @type {number} */ time) => {
+  const at = (/** @type {number} */ time) => {
     let x = (time - start) * unit;
     for (const [a, b] of idle) {
       const gone = Math.min(Math.max(time - a, 0), b - a);
@@ -152,7 +183,86 @@ export function timeScale(trace, width, now) {
     }
     return Math.min(width, Math.max(0, x));
   };
-  return { at: position, folds: idle.map(([a, b]) => ({ x: position((a + b) / 2), ms: b - a })) };
+  const folds = idle.map(([a, b]) => ({ x: at(a), width: folded, ms: b - a }));
+  return { at, folds, ticks: ticksOf(start, end, idle, roundTime(tickSpace / unit), at) };
+}
+
+/**
+ * Returns when a span was at work: a call is not while it waits for an answer.
+ * @param {Span} span
+ * @param {number} now
+ * @returns {[number, number][]}
+ */
+function busyParts(span, now) {
+  const end = Number.isNaN(span.end) ? now : span.end;
+  if (span.kind === "wait") {
+    return [];
+  }
+  const parts = /** @type {[number, number][]} */ ([]);
+  let at = span.start;
+  for (const wait of span.awaited ?? []) {
+    parts.push([at, wait.start]);
+    at = Number.isNaN(wait.end) ? end : wait.end;
+  }
+  return [...parts, [at, Math.max(at, end)]];
+}
+
+/**
+ * @param {[number, number][]} busy sorted
+ * @param {number} start
+ * @param {number} least
+ * @returns {[number, number][]} the times between them that are longer than least
+ */
+function idleTimes(busy, start, least) {
+  const idle = /** @type {[number, number][]} */ ([]);
+  let at = start;
+  for (const [from, to] of busy) {
+    if (from - at > least) {
+      idle.push([at, from]);
+    }
+    at = Math.max(at, to);
+  }
+  return idle;
+}
+
+/**
+ * Returns the ticks of the times that are shown. The first of each part is where it begins.
+ * @param {number} start
+ * @param {number} end
+ * @param {[number, number][]} idle
+ * @param {number} step milliseconds between two ticks
+ * @param {(time: number) => number} at
+ */
+function ticksOf(start, end, idle, step, at) {
+  const ticks = /** @type {{x: number, ms: number}[]} */ ([]);
+  const add = (/** @type {number} */ time) => {
+    const x = at(time);
+    if (x - (ticks.at(-1)?.x ?? -Infinity) >= tickSpace) {
+      ticks.push({ x, ms: time - start });
+    }
+  };
+  let from = start;
+  for (const [a, b] of [...idle, [end, end]]) {
+    if (a > from) {
+      add(from);
+      for (let time = start + step * Math.ceil((from - start) / step); time <= a; time += step) {
+        add(time);
+      }
+    }
+    from = b;
+  }
+  return ticks;
+}
+
+/**
+ * Returns a round number of milliseconds that is at least as long as another.
+ * @param {number} ms
+ */
+function roundTime(ms) {
+  const units = [1, 1000, 60_000, 3_600_000, 86_400_000];
+  const unit = units.findLast((u) => u <= ms) ?? 1;
+  const steps = unit === 1 ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] : [1, 2, 5, 10, 15, 30, 60];
+  return unit * (steps.find((s) => s * unit >= ms) ?? Math.ceil(ms / unit));
 }
 
 /**

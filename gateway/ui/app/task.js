@@ -1,17 +1,18 @@
 // Screen: the tasks, and one task: what its agents did, when, and what was denied.
 
-import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
 import { ask, field } from "./dialog.js";
-import { brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
-import { grantHint } from "./grant-hint.js";
+import { eventFacts } from "./event-facts.js";
+import { bodyOf, brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, difference, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { questionsOf } from "./questions.js";
-import { addEvent, newTrace, timeScale, trimTrace } from "./spans.js";
+import { addEvent, newTrace, trimTrace } from "./spans.js";
+import { waterfall } from "./waterfall.js";
 import { addPart, endWriting } from "./writing.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -20,14 +21,13 @@ import { addPart, endWriting } from "./writing.js";
 
 const tasksShown = 500;
 const eventsShown = 5000; // of one task
-const drawnMost = 200; // agents in the waterfall
 const headingMost = 100; // characters of the text of a task in the heading
 const linksMost = 12; // in a notice
 const saidMost = 100; // entries of the conversation that are drawn at once
+const resultMost = 20_000; // characters of a result
 const writersMost = 20; // agents whose answers in progress are drawn
+const denialsRead = 1000; // for the marks of tasks in the list
 const approvalsSearched = 1000; // for those of one task
-const barsMost = 1000; // of the waterfall
-const rowsMost = 200; // of the table of the same
 
 /** @type {import("./screen.js").Screen} */
 export const task = {
@@ -39,6 +39,10 @@ export const task = {
   },
   fold(data, e, place) {
     if (!place.id) {
+      if (e.type === "tool_call" && e.decision === "denied") {
+        addDenial(data.denials, e);
+        return true;
+      }
       return ["task_started", "task_paused", "task_retried", "paused", "resumed", "result"].includes(e.type) ? "reload" : false;
     }
     if (e.task !== data.task.id) {
@@ -60,7 +64,9 @@ export const task = {
   },
   heading: (data) => data.task && excerpt(data.task.text, headingMost),
   isEmpty: (data) => data.tasks?.length === 0,
-  empty: () => ({ text: "No task was started yet.", command: command("run", "-f", "org.yaml", "Remember the milk") }),
+  empty: (_, page) => page.session.operator
+    ? { text: "No task was started yet.", command: command("run", "-f", "org.yaml", "Remember the milk") }
+    : { text: "You see only tasks that you have started: none yet." },
   tools: (data, place, page) => place.id ? taskTools(data, page) : html`
     ${filterField("Filter tasks", place.params.filter ?? "", (filter) => setParams({ filter }))}
     <a class="button primary" href=${placeLink("start")}>Give a task</a>`,
@@ -75,8 +81,26 @@ export const task = {
 
 /** @param {AbortSignal} [signal] */
 async function loadTasks(signal) {
-  const page = await list("api/v1/tasks", {}, tasksShown, signal);
-  return { tasks: page.items, more: page.more };
+  const [page, denied] = await Promise.all([
+    list("api/v1/tasks", {}, tasksShown, signal), get("api/v1/events", { type: "tool_call", denied: true, limit: denialsRead }, signal),
+  ]);
+  /** @type {Map<string, Set<number>>} */
+  const denials = new Map();
+  for (const e of denied.items) {
+    addDenial(denials, e);
+  }
+  return { tasks: page.items, more: page.more, denials, denialsCut: Boolean(denied.next) };
+}
+
+/**
+ * Notes a denied call of a task, once.
+ * @param {Map<string, Set<number>>} denials the numbers of the events by task
+ * @param {any} e
+ */
+function addDenial(denials, e) {
+  if (e.task) {
+    denials.set(e.task, (denials.get(e.task) ?? new Set()).add(e.seq));
+  }
 }
 
 /** @param {string} id @param {AbortSignal} signal */
@@ -106,9 +130,20 @@ function taskList(data, place, page) {
   const words = (place.params.filter ?? "").toLowerCase();
   const shown = data.tasks.filter((/** @type {any} */ t) => `${t.text} ${t.status} ${t.caller} ${t.id}`.toLowerCase().includes(words));
   return html`${table("Tasks, newest first", ["Task", "Status", "Caller", "Started", "Took"], shown.map((/** @type {any} */ t) => ({
-    href: placeLink("task", t.id),
-    cells: [oneLine(t.text, 100), statusMark(t.status), t.caller, when(t.createdAt, page.now), t.endedAt ? duration(Date.parse(t.endedAt) - Date.parse(t.createdAt)) : quiet("running")],
-  })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}`;
+    href: placeLink("task", t.id), title: t.error?.message ?? t.reason?.message,
+    cells: [oneLine(t.text, 100), taskStatus(t, data.denials.get(t.id)?.size), t.caller, when(t.createdAt, page.now), took(t, page.now)],
+  })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}
+  ${data.denialsCut ? html`<p class="quiet">Denied calls are counted in the newest part of the record only.</p>` : nothing}`;
+}
+
+/** @param {any} t @param {number | undefined} denied */
+function taskStatus(t, denied) {
+  return html`${statusMark(t.status)}${denied ? html` ${mark("bad", `${number(denied)} denied`)}` : nothing}`;
+}
+
+/** @param {any} t @param {number} now */
+function took(t, now) {
+  return duration((t.endedAt ? Date.parse(t.endedAt) : now) - Date.parse(t.createdAt));
 }
 
 /** @param {any} data @param {Page} page */
@@ -127,7 +162,7 @@ function taskTools(data, page) {
 /** @param {any} t @param {Page} page */
 async function cancelTask(t, page) {
   await ask({
-    title: "Cancel the task", confirm: "Cancel the task", danger: true, body: field("Reason", "reason"),
+    title: "Cancel the task", confirm: "Cancel the task", danger: true, body: field("Reason (optional)", "reason"),
     command: ({ reason }) => command("task", "cancel", t.id, ...(reason ? ["--reason", reason] : [])),
     run: ({ reason }) => send("POST", `api/v1/tasks/${encodeURIComponent(t.id)}/cancel` + (reason ? `?reason=${encodeURIComponent(reason)}` : "")),
   });
@@ -148,7 +183,7 @@ async function retryTask(t, page) {
 function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
-  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}
+  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${outcome(t)}
     ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.name}` })), html`<span class="quiet fixed">(keys [ and ])</span>`)}
     ${linkNotice(mark("wait", `${count(data.waiting.length, "call")} waiting for approval`), data.waiting.map((/** @type {any} */ a) => ({ href: placeLink("approvals", a.id), text: `${a.role} ${a.tool}` })))}
     ${data.questions.map((/** @type {any} */ q) => html`<div class="notice">${mark("wait", `${q.tool} waits for an answer of the person who started the task:`)} <span class="text">${excerpt(q.message, 400)}</span></div>`)}
@@ -158,7 +193,20 @@ function oneTask(data, place, page) {
     <div class="split"><div>
       <h2>What was said and called</h2>
       ${conversation(data, place)}
-    </div><aside class="panel" aria-label="The task">${summary(t, page)}${chosenEvent(data, place, page)}</aside></div>`;
+    </div><aside class="panel" aria-label="The task">${chosenEvent(data, place, page)}${summary(t, page)}</aside></div>`;
+}
+
+/**
+ * What a task has yielded, or why it has failed.
+ * @param {any} t
+ */
+function outcome(t) {
+  if (t.error) {
+    return html`<section class="outcome"><h2>Error</h2><p class="text">${mark("bad", t.error.message)} <code>${t.error.code}</code></p></section>`;
+  }
+  const { text, rest } = bodyOf(t.result);
+  return t.result === undefined ? nothing : html`<section class="outcome"><h2>Result</h2>
+    ${text === undefined ? nothing : html`<p class="text">${text.slice(0, resultMost)}</p>`}${rest === undefined ? nothing : json(rest)}</section>`;
 }
 
 /**
@@ -176,13 +224,12 @@ function summary(t, page) {
   const usage = t.usage ?? {};
   return html`${facts([
     ["Status", statusMark(t.status)], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
-    ["Started", when(t.createdAt, page.now)], ["Took", duration((t.endedAt ? Date.parse(t.endedAt) : page.now) - Date.parse(t.createdAt))],
+    ["Started", when(t.createdAt, page.now)], ["Took", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
     ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],
-    ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`], ["Error", t.error && html`${t.error.message} <code>${t.error.code}</code>`],
+    ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`],
     ["Id", idChip(t.id)],
   ])}
-  ${t.result === undefined ? nothing : html`<h3>Result</h3>${json(t.result)}`}
   ${commandLine(command("task", "show", t.id))}`;
 }
 
@@ -197,16 +244,29 @@ function chosenEvent(data, place, page) {
   const seq = Number(place.params.event);
   const e = data.trace.events.find((/** @type {any} */ one) => one.seq === seq);
   if (!e) {
+    data.shown = 0;
     return nothing;
   }
+  if (data.shown !== seq) {
+    data.shown = seq;
+    page.afterDraw(() => showChosen(seq));
+  }
   const call = e.call && data.trace.events.filter((/** @type {any} */ one) => one.call === e.call && one !== e);
-  return html`<hr><h2>Event ${e.seq}</h2>
-    ${facts([["What", e.type], ["Agent", data.trace.agents.get(e.agent)?.name], ["Tool", e.tool && html`<code>${e.tool}</code>`],
-      ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))], ["Code", e.code && html`<code>${e.code}</code>`],
-      ["Reason", e.reason], ["Rule", e.rule], ["Group", e.group],
-      ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, page.session.operator) : undefined], ["Epoch", e.epoch], ["At", clock(e.at) + " UTC"]])}
-    ${e.tool && e.type === "tool_call" ? html`<p><a href=${placeLink("access", "", { role: e.role, tool: e.tool })}>May role ${e.role} call ${e.tool} now?</a></p>` : nothing}
-    <h3>Event</h3>${json(e)}${call?.length ? html`<h3>Same call</h3>${call.map((/** @type {any} */ one) => json(one))}` : nothing}`;
+  return html`<h2 id="chosen-event">Event ${e.seq}</h2>
+    ${eventFacts(e, data.trace.agents.get(e.agent)?.name, page.session.operator)}
+    ${call?.length ? html`<details><summary>${count(call.length, "other event")} of the same call</summary>${call.map((/** @type {any} */ one) => json(one))}</details>` : nothing}
+    <p><a href=${placeLink("task", place.id, { ...place.params, event: "" })}>Close the event</a> <kbd>Esc</kbd></p>
+    <hr><h2>The task</h2>`;
+}
+
+/**
+ * Scrolls to an event in the conversation and in the panel.
+ * @param {number} seq
+ */
+function showChosen(seq) {
+  for (const id of ["event-" + seq, "chosen-event"]) {
+    document.getElementById(id)?.scrollIntoView({ block: "nearest" });
+  }
 }
 
 /** @param {any} data @param {Place} place @param {number} step */
@@ -218,95 +278,7 @@ function goToDenial(data, place, step) {
     return false;
   }
   setParams({ event: String(next) });
-  document.getElementById("event-" + next)?.scrollIntoView({ block: "nearest" });
   return true;
-}
-
-const nameWidth = 140, laneHeight = 26, chartWidth = 960; // units of the picture, about a pixel each
-
-/** @param {any} data @param {Place} place @param {Page} page */
-function waterfall(data, place, page) {
-  const { trace, task: t } = data;
-  const agents = [...trace.agents.values()].slice(0, drawnMost);
-  if (agents.length === 0) {
-    return html`<p class="quiet">No agent has acted yet.</p>`;
-  }
-  const now = hasEnded(t.status) ? trace.end : page.now;
-  const scale = timeScale(trace, chartWidth - 8, now);
-  const lane = new Map(agents.map((a, i) => [a.id, i]));
-  const height = laneHeight * agents.length + 24;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the agents over time; the table below has the same"><svg class="waterfall lanes" viewBox="0 0 ${nameWidth + chartWidth} ${height}" aria-hidden="true">
-    ${agents.map((a, i) => svg`<text x="0" y=${laneHeight * i + 17}>${a.name.slice(0, 20)}</text><line x1=${nameWidth} x2=${nameWidth + chartWidth} y1=${laneHeight * (i + 1)} y2=${laneHeight * (i + 1)}></line>`)}
-    ${visibleBars(trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place))).map(barShape)}
-    ${scale.folds.map((f) => svg`<text class="fold" x=${nameWidth + f.x} y=${height - 6} text-anchor="middle">∥ ${duration(f.ms)} ∥</text>`)}
-  </svg></div>
-  ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
-  <p class="legend quiet">${[["model", "model"], ["tool", "call"], ["failed", "failed call"], ["denied", "denied call"]].map(([kind, text]) =>
-    html`<span><svg class="waterfall" viewBox="0 0 12 12" aria-hidden="true">${svg`<rect class=${kind} x=${kind === "denied" ? 4 : 0} y=${kind === "model" ? 3 : 0} width=${kind === "denied" ? 4 : 12} height=${kind === "model" ? 6 : 12} rx="2"></rect>`}</svg>${text}</span>`)}</p>
-  <details @toggle=${(/** @type {any} */ e) => { data.tableOpen = e.target.open; page.redraw(); }}><summary>The same as a table</summary>${data.tableOpen ? spanTable(data) : nothing}</details>`;
-}
-
-/** @typedef {{seq: number, kind: string, chosen: boolean, lane: number, x: number, y: number, width: number, height: number, title: string}} Bar */
-
-/**
- * @param {Span} s
- * @param {number} lane
- * @param {{at: (t: number) => number}} scale
- * @param {number} now
- * @param {Place} place
- * @returns {Bar}
- */
-function barOf(s, lane, scale, now, place) {
-  const x = nameWidth + scale.at(s.start), end = Number.isNaN(s.end) ? now : s.end;
-  const denied = s.outcome === "denied", model = s.kind === "model", top = laneHeight * lane;
-  return {
-    seq: s.seq, kind: s.outcome || s.kind, chosen: String(s.seq) === place.params.event, lane, x,
-    width: denied ? 4 : Math.max(2, nameWidth + scale.at(end) - x), y: top + (denied ? 3 : model ? 9 : 6), height: denied ? 20 : model ? 8 : 14,
-    title: `${s.name} ${s.outcome} ${duration(end - s.start)}`,
-  };
-}
-
-/**
- * Leaves out bars that others of their kind cover, so that a long task is drawn as quickly as a
- * short one. If there are still too many, it leaves out those that are close to another one.
- * @param {Bar[]} bars by time
- */
-function visibleBars(bars) {
-  let visible = bars;
-  for (let gap = 0; gap === 0 || visible.length > barsMost; gap = 2 * gap + 1) {
-    const drawnTo = new Map(); // by lane and kind
-    visible = bars.filter((b) => {
-      const key = `${b.lane} ${b.kind}`, end = b.x + b.width;
-      if (!b.chosen && end <= (drawnTo.get(key) ?? -1) + gap) {
-        return false;
-      }
-      drawnTo.set(key, Math.max(end, drawnTo.get(key) ?? 0));
-      return true;
-    });
-  }
-  return visible;
-}
-
-/** @param {Bar} b */
-function barShape(b) {
-  return svg`<rect class="${b.kind} ${b.chosen ? "chosen" : ""}" x=${b.x} y=${b.y} width=${b.width} height=${b.height} rx="2" @click=${() => choose(b.seq)}><title>${b.title}</title></rect>`;
-}
-
-/** @param {number} seq */
-function choose(seq) {
-  setParams({ event: String(seq) });
-  document.getElementById("event-" + seq)?.scrollIntoView({ block: "nearest" });
-}
-
-/** @param {any} data */
-function spanTable(data) {
-  const { trace, task: t } = data;
-  return html`${trace.spans.length > rowsMost ? html`<p class="quiet">The last ${rowsMost} of ${number(trace.spans.length)} are listed.</p>` : nothing}
-    ${table("Model answers and calls, oldest first", ["Agent", "What", "At", "Took", "Outcome"], trace.spans.slice(-rowsMost).map((/** @type {Span} */ s) => ({
-    href: placeLink("task", t.id, { event: String(s.seq) }),
-    cells: [trace.agents.get(s.agent)?.name ?? "", s.kind === "tool" ? html`call of <code>${s.name}</code>` : "answer of " + s.name, clock(s.start),
-      Number.isNaN(s.end) ? "running" : duration(s.end - s.start), s.outcome === "denied" ? mark("bad", `denied: ${s.code}`) : s.outcome === "failed" ? mark("wait", `failed: ${s.code}`) : mark("good", "ok")],
-  })))}`;
 }
 
 /** What of the events belongs into a conversation. */
@@ -318,9 +290,9 @@ function conversation(data, place) {
   const entries = trace.events.filter((/** @type {any} */ e) => told.has(e.type) && (e.type !== "tool_error" || trace.calls.get(e.call)?.outcome !== "denied"));
   const at = entries.findIndex((/** @type {any} */ e) => String(e.seq) === place.params.event);
   const from = Math.max(0, (at < 0 ? entries.length : Math.min(entries.length, at + saidMost / 2)) - saidMost);
-  const shown = entries.slice(from, from + saidMost);
+  const shown = entries.slice(from, from + saidMost), repeated = repetitions(shown);
   return html`${others(from, "earlier", entries[from], place)}
-    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place))}</div>
+    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place, repeated.has(e.seq)))}</div>
     ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}
     ${writers(data)}`;
 }
@@ -345,15 +317,49 @@ function others(n, which, beside, place) {
   return n > 0 ? html`<p><a href=${placeLink("task", place.id, { ...place.params, event: String(beside.seq) })}>Show ${count(n, which + " entry").replace("entrys", "entries")}</a></p>` : nothing;
 }
 
-/** @param {any} e @param {any} data @param {Place} place */
-function entry(e, data, place) {
+/**
+ * Returns the events that say again what the agent has answered before: that it sends the answer, or
+ * that it is the result.
+ * @param {any[]} shown
+ * @returns {Set<number>} their numbers
+ */
+function repetitions(shown) {
+  const repeated = new Set();
+  let last = { agent: "", said: "" };
+  for (const e of shown) {
+    const { text, rest } = saidIn(e), said = text ?? brief(rest, 4000), agent = e.message?.from ?? e.agent;
+    if (said && said === last.said && (e.type === "result" || e.type === "message" && agent === last.agent)) {
+      repeated.add(e.seq);
+    } else if (said) {
+      last = { agent, said };
+    }
+  }
+  return repeated;
+}
+
+/**
+ * Returns what is said in an answer, a message or a result. Other events say nothing.
+ * @param {any} e
+ * @returns {{text: string | undefined, rest: any}}
+ */
+function saidIn(e) {
+  switch (e.type) {
+    case "model_answered": return bodyOf(e.answer?.text ?? "");
+    case "message": return bodyOf(e.message.payload);
+    case "result": return bodyOf(e.result ?? e.error?.message ?? e.error);
+  }
+  return bodyOf("");
+}
+
+/** @param {any} e @param {any} data @param {Place} place @param {boolean} isRepeated */
+function entry(e, data, place, isRepeated) {
   const { trace, task: t } = data;
   const agent = trace.agents.get(e.agent)?.name ?? e.role ?? "";
   const denied = e.type === "tool_call" && e.decision === "denied";
   const chosen = String(e.seq) === place.params.event;
   return html`<article id="event-${e.seq}" class="${denied ? "denied" : ""} ${chosen ? "chosen" : ""}">
     <header><a href=${placeLink("task", t.id, { ...place.params, event: String(e.seq) })}>${clock(e.at)}</a>${entryHead(e, agent, data)}</header>
-    ${entryBody(e, trace)}</article>`;
+    ${isRepeated ? nothing : entryBody(e, trace)}</article>`;
 }
 
 /** @param {any} e @param {string} agent @param {any} data */
@@ -383,16 +389,19 @@ function entryHead(e, agent, data) {
   return html`${quiet(e.type)}`;
 }
 
+/** @param {{text: string | undefined, rest: any}} said */
+function saidBody({ text, rest }) {
+  return html`${text ? html`<p class="text">${text.slice(0, resultMost)}</p>` : nothing}${rest === undefined || rest === null ? nothing : html`<p class="text"><code>${brief(rest, 4000)}</code></p>`}`;
+}
+
 /** @param {any} e @param {any} trace */
 function entryBody(e, trace) {
   switch (e.type) {
-    case "message": return html`<p class="text">${brief(e.message.payload, 4000)}</p>`;
-    case "model_answered": return e.answer?.text ? html`<p class="text">${e.answer.text.slice(0, 20_000)}</p>` : nothing;
+    case "message": case "model_answered": case "result": return saidBody(saidIn(e));
     case "tool_call": return html`<p class="text">${e.decision === "denied" ? e.reason : html`<code>${brief(e.args, 600)}</code>`}</p>`;
     case "tool_error": return html`<p class="text"><code>${brief(e.result, 600)}</code></p>`;
     case "approval_decided": return e.args ? argumentChange(e, trace) : nothing;
     case "error": return html`<p class="text">${e.message}</p>`;
-    case "result": return html`<p class="text">${brief(e.result ?? e.error, 4000)}</p>`;
     case "question_asked": case "question_answered": return html`<p class="text">${e.message ?? e.action}</p>`;
   }
   return nothing;

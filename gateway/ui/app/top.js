@@ -4,13 +4,14 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { RequestError } from "./api.js";
 import { clock, number } from "./format.js";
-import { table } from "./parts.js";
+import { quiet, table } from "./parts.js";
 import { parseMetrics, sampleOf } from "./metrics.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 
 const every = 2000; // milliseconds
-const kept = 15 * 60 * 1000 / every; // samples
+const most = 15 * 60 * 1000; // milliseconds that are kept
+const least = 60 * 1000; // milliseconds that a picture shows at least
 
 /** @typedef {import("./metrics.js").Sample} Sample */
 const charts = /** @type {{title: string, series: [string, keyof Sample][]}[]} */ ([
@@ -18,7 +19,7 @@ const charts = /** @type {{title: string, series: [string, keyof Sample][]}[]} *
   { title: "Agents", series: [["at work", "working"], ["waiting", "waiting"]] },
   { title: "Messages that wait", series: [["unread", "unread"], ["delayed", "delayed"]] },
   { title: "Tokens in a second", series: [["tokens", "tokenRate"]] },
-  { title: "Commits in a second", series: [["commits", "commitRate"]] },
+  { title: "Commits to the record in a second", series: [["commits", "commitRate"]] },
 ]);
 
 /** The samples since the page was opened. They stay when another screen is shown. */
@@ -31,24 +32,47 @@ export const topScreen = {
   id: "top", title: "Top", key: "p", scope: "operator",
   loadKey: () => "",
   async load(_, signal, page) {
-    const text = await readMetrics(signal);
-    const last = samples.at(-1);
-    if (!last || Date.now() - last.at >= every / 2) {
-      samples.push(sampleOf(parseMetrics(text), Date.now(), last));
-      samples.splice(0, samples.length - kept);
+    try {
+      addSample(await readMetrics(signal));
+    } finally {
+      if (!signal.aborted) {
+        sampleLater(page); // also after an error: the gateway may answer again
+      }
     }
-    setTimeout(() => !signal.aborted && location.hash.startsWith("#/top") && page.reload(), every);
     return { samples };
   },
   render(data) {
     requestAnimationFrame(drawPlots);
-    const now = data.samples.at(-1);
-    return html`<div class="cards">${charts.map((chart) => html`<section class="chart"><h2>${chart.title}</h2>
-      <div class="plot" data-plot=${chart.title} aria-hidden="true"></div>
-      ${table(chart.title, ["Series", "Now"], chart.series.map(([name, field]) => ({ cells: [name, number(Math.round(10 * Number(now[field])) / 10)] })))}</section>`)}</div>
-      ${data.samples.length < 2 ? html`<p class="quiet">Rates are shown from the second sample on.</p>` : nothing}`;
+    const now = data.samples.at(-1), hasHistory = data.samples.length > 1;
+    return html`${hasHistory ? nothing : html`<p class="quiet">No history yet: a point is added every ${every / 1000} seconds while this page is open.</p>`}
+    <div class="cards">${charts.map((chart) => html`<section class="chart"><h2>${chart.title}</h2>
+      ${hasHistory ? html`<div class="plot" data-plot=${chart.title} aria-hidden="true"></div>` : nothing}
+      ${table(chart.title, ["Series", "Now"], chart.series.map(([name, field], i) => ({ cells: [seriesName(name, i, chart.series.length), number(Math.round(10 * Number(now[field])) / 10)] })))}</section>`)}</div>`;
   },
 };
+
+/** @param {string} name @param {number} i its place @param {number} all */
+function seriesName(name, i, all) {
+  return html`${name}${all > 1 ? html` ${quiet(i ? "dashed" : "solid")}` : nothing}`;
+}
+
+/** @param {string} metrics */
+function addSample(metrics) {
+  const last = samples.at(-1);
+  if (!last || Date.now() - last.at >= every / 2) {
+    samples.push(sampleOf(parseMetrics(metrics), Date.now(), last));
+    samples.splice(0, samples.length - most / every);
+  }
+}
+
+/** @type {number | undefined} */
+let nextSample;
+
+/** Takes another sample soon, while the screen is shown. @param {Page} page */
+function sampleLater(page) {
+  clearTimeout(nextSample);
+  nextSample = setTimeout(() => page.session && location.hash.startsWith("#/top") && page.reload(), every);
+}
 
 /** @param {AbortSignal} signal */
 async function readMetrics(signal) {
@@ -92,10 +116,14 @@ function colour(name) {
 /** @param {{series: [string, any][]}} chart @param {number} width */
 function plotOptions(chart, width) {
   const strokes = [colour("--work"), colour("--bad")], axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 } };
+  const range = () => {
+    const now = Date.now(), first = samples[0]?.at ?? now;
+    return /** @type {[number, number]} */ ([Math.max(now - most, Math.min(first, now - least)) / 1000, now / 1000]);
+  };
   return {
     width: Math.max(200, width), height: 160, tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"), legend: { show: false }, cursor: { show: false },
-    scales: { x: { range: () => /** @type {[number, number]} */ ([Date.now() / 1000 - kept * every / 1000, Date.now() / 1000]) }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => /** @type {[number, number]} */ ([0, Math.max(1, max)]) } },
+    scales: { x: { range }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => /** @type {[number, number]} */ ([0, Math.max(1, max)]) } },
     series: [{}, ...chart.series.map(([label], i) => ({ label, points: { show: false }, stroke: strokes[i], width: 2, dash: i === 1 ? [6, 4] : undefined }))],
-    axes: [{ ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map((at) => clock(1000 * at).slice(0, 5)) }, { ...axis, size: 48 }],
+    axes: [{ ...axis, space: 72, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map((at) => clock(1000 * at)) }, { ...axis, size: 48 }],
   };
 }

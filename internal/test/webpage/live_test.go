@@ -80,3 +80,31 @@ func TestPage_StatesOfScreens(t *testing.T) {
 	p.waitText("Not live since")
 	p.waitText("task_started") // what was shown stays
 }
+
+// Top says that it has no history yet, draws what it has over the whole width, and goes on after the gateway was away.
+func TestPage_TopHasHistory(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.eval(`window.seen = ""; new MutationObserver(() => { window.seen += document.querySelector("main")?.innerText; }).observe(document.body, {childList: true, subtree: true}); 0`)
+	p.goTo("#/top")
+	p.wait(`document.querySelectorAll("main .plot canvas").length === 5`)
+	p.wait(`window.seen.includes("No history yet: a point is added every 2 seconds while this page is open.")`)
+	if p.eval(`document.querySelector("main").innerText.includes("No history yet")`) == true {
+		t.Error("the page has a history and says that it has none")
+	}
+	p.waitText("Commits to the record in a second")
+	s.kill()
+	p.wait(`document.querySelector(".failure") !== null`)
+	s.start(t)
+	p.wait(`document.querySelector(".failure") === null && document.querySelectorAll("main .plot canvas").length === 5`)
+	p.eval(`window.reads = 0; const f = window.fetch; window.fetch = (path, o) => { window.reads += path === "metrics"; return f(path, o); }; 0`)
+	for range 3 { // leaving and returning starts no second clock
+		p.goTo("#/tools")
+		p.goTo("#/top")
+	}
+	p.eval(`window.reads = 0; new Promise((done) => setTimeout(done, 6500)).then(() => 0)`)
+	if reads := p.milliseconds("window.reads"); reads > 4 {
+		t.Errorf("the metrics were read %v times in 6.5 seconds", reads)
+	}
+}

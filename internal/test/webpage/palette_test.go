@@ -40,6 +40,9 @@ func TestPage_Palette(t *testing.T) {
 		p.wait(fmt.Sprintf(found+`[0] === %q`, one.want))
 		p.press("\r")
 		p.wait(fmt.Sprintf(`!document.getElementById("dialog").open && document.querySelector("h1").innerText.startsWith(%q)`, one.heading))
+		if text := p.eval(`document.getElementById("announcements").textContent`); text != "" {
+			t.Errorf("%s still says %q to screen readers", one.heading, text)
+		}
 	}
 	p.openPalette()
 	p.press("many")

@@ -52,6 +52,27 @@ func TestPage_Pauses(t *testing.T) {
 	p.checkProblems("pauses")
 }
 
+// The dialog of a pause says what stops and what does not, and that no reason is needed.
+func TestPage_PauseSaysWhatStops(t *testing.T) {
+	s := startServer(t)
+	task := startPayment(t, s)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	for place, stops := range map[string]string{"organization": "all agents and callers", "roles/clerk": "the agents and callers of this role", "task/" + task: "the agents of this task"} {
+		p.goTo("#/" + place)
+		find := `[...document.querySelectorAll(".tools button")].find((b) => b.textContent.startsWith("Pause"))`
+		p.wait(find + " !== undefined")
+		p.eval(find + ".click(); 0")
+		p.waitText("Stops: " + stops)
+		p.waitText("Goes on: calls and answers that have begun, to their end. Approvals can be given, and keep their deadlines.")
+		p.waitText("Reason (optional)")
+		p.checkAccessible(axe(t), "pause of "+place)
+		p.press("\x1b")
+		p.wait(`!document.getElementById("dialog").open`)
+	}
+	p.checkProblems("dialogs of pauses")
+}
+
 // confirmPause clicks a button beside the title and gives the reason.
 func (p *tab) confirmPause(button, reason string) {
 	p.t.Helper()

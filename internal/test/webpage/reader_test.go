@@ -53,7 +53,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.tabTo("button.primary")
 		p.press("\r")
 		p.wait(`document.querySelector("h1").innerText === "the answer is 42"`)
-		p.wait(`[...document.querySelectorAll("h3")].some((h) => h.innerText === "Result")`)
+		p.wait(`[...document.querySelectorAll("h2")].some((h) => h.innerText === "Result")`)
 	})
 	var pay struct{ ID string }
 	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"pay 100"}`), &pay)

@@ -3,8 +3,11 @@ package webpage_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rolecall/rolecall/journal"
 )
 
 // A user needs no mouse. The user signs in, reads the keys, starts a task and follows it to its
@@ -184,6 +187,118 @@ func TestPage_CallerInRole(t *testing.T) {
 	}
 	p.goTo("#/roles")
 	p.waitText("There is no such screen, or you may not see it.")
+}
+
+// The event that is chosen stands at the top of the panel. Esc closes it, and the next one leaves the task.
+func TestPage_ChosenEventComesFirst(t *testing.T) {
+	s := startServer(t)
+	task := startTask(t, s, "deny 3")
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task/" + task)
+	p.wait(`document.querySelector("svg.lanes rect.denied") !== null`)
+	p.eval(`document.querySelector("svg.lanes rect.denied").dispatchEvent(new MouseEvent("click", {bubbles: true})); 0`)
+	p.wait(`document.getElementById("chosen-event") !== null && document.querySelector("aside.panel h2").id === "chosen-event"`)
+	p.wait(`(() => { const b = document.getElementById("chosen-event").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`)
+	p.waitText("tool run_command is not available")
+	p.press("\x1b")
+	p.wait(`document.getElementById("chosen-event") === null`)
+	if hash := p.eval("location.hash"); hash != "#/task/"+task {
+		t.Errorf("the page is at %v", hash)
+	}
+	p.press("\x1b")
+	p.wait(`location.hash === "#/task"`)
+	p.checkProblems("chosen event")
+}
+
+// A task that has ended says its result or its error before the picture. The conversation says it once.
+func TestPage_OutcomeOfTaskComesFirst(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task/" + startTask(t, s, "carry the report of the day"))
+	p.waitText("Result")
+	if heads := p.eval(`[...document.querySelectorAll("main h2")].slice(0, 2).map((h) => h.innerText).join()`); heads != "Result,What happened when" {
+		t.Errorf("the heads are %v", heads)
+	}
+	p.wait(`[...document.querySelectorAll(".talk .text")].filter((e) => e.innerText === "carry the report of the day").length === 4`) // asked, hired, kept, and its answer
+	var task struct{ ID string }
+	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"agents 1"}`), &task)
+	s.send(t, "ann", "GET", "/api/v1/tasks/"+task.ID+"?wait=1m", "")
+	p.goTo("#/task/" + task.ID)
+	p.wait(`document.querySelector("main h2").innerText === "Error"`)
+	p.wait(`document.querySelector(".outcome").innerText.includes("task stalled") && !document.querySelector("aside.panel").innerText.includes("task stalled")`)
+	p.wait(`[...document.querySelectorAll(".talk .text")].some((e) => e.innerText === "agents 1")`)
+	p.wait(`[...document.querySelectorAll(".talk .text")].at(-1).innerText.startsWith("task stalled")`)
+	p.checkProblems("outcome")
+}
+
+// The list of tasks marks those with denied calls, says how long each has taken so far, and why one has failed.
+func TestPage_TaskListSaysMore(t *testing.T) {
+	s := startServer(t)
+	startTask(t, s, "deny 2")
+	var task struct{ ID string }
+	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"agents 1"}`), &task)
+	s.send(t, "ann", "GET", "/api/v1/tasks/"+task.ID+"?wait=1m", "")
+	startPayment(t, s)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task")
+	row := func(text string) string {
+		return `[...document.querySelectorAll("tr[data-row]")].find((r) => r.innerText.includes("` + text + `"))`
+	}
+	p.wait(row("deny 2") + `.innerText.includes("2 denied")`)
+	p.wait(row("agents 1") + `.title.includes("task stalled")`)
+	p.wait(row("pay 7") + `.innerText.includes("waiting")`)
+	p.wait(row("pay 7") + `.cells[4].innerText.match(/^\d.* (ms|s|min)/) !== null`)
+	startTask(t, s, "deny 3")
+	p.wait(row("deny 3") + `?.innerText.includes("3 denied")`)
+	p.checkProblems("list of tasks")
+}
+
+// The filters of the record keep their names, and offer the types of events. Times have milliseconds, and an event
+// is shown in words. The error that tells an agent of a denial is no second problem.
+func TestPage_RecordIsReadable(t *testing.T) {
+	s := startServer(t)
+	startTask(t, s, "deny 1")
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/record?role=root&event=" + deniedEvent(t, s))
+	p.wait(`[...document.querySelectorAll("form.filters label span")].map((l) => l.innerText).join() === "Task,Agent,Role,Caller,Tool,Types,Since"`)
+	types := []string{}
+	decode(t, fmt.Sprint(p.eval(`JSON.stringify([...document.querySelector("input[name=type]").list.options].map((o) => o.value))`)), &types)
+	for _, known := range journal.EventTypes() {
+		if name := string(known); name != "gap" && name != "model_delta" && !slices.Contains(types, name) { // these two are never recorded
+			t.Errorf("type %s is not offered", name)
+		}
+	}
+	p.wait(`/ \d\d:\d\d:\d\d\.\d\d\d$/.test(document.querySelector("tbody a").innerText)`)
+	p.wait(`document.querySelector("aside.panel dl").innerText.includes("tool run_command is not available")`)
+	p.wait(`document.querySelector("aside.panel dl").innerText.includes("Agents of a role that uses group command may call it.")`)
+	if failed := p.eval(`[...document.querySelectorAll("tr[data-row]")].filter((r) => r.innerText.includes("failed")).length`); failed != 0.0 {
+		t.Errorf("%v events say failed beside the denial", failed)
+	}
+	p.checkAccessible(axe(t), "record")
+	p.checkProblems("record")
+}
+
+// A caller in a role sees its own tasks only. The page does not say that there are no others.
+func TestPage_CallerWithoutTasks(t *testing.T) {
+	s := startServer(t)
+	startTask(t, s, "deny 1") // of the operator
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("eve")
+	for place, want := range map[string]string{
+		"task":   "You see only tasks that you have started: none yet.",
+		"record": "You see only your calls and the events of tasks that you have started: none yet.",
+	} {
+		p.goTo("#/" + place)
+		p.waitText(want)
+		if p.eval(`document.querySelector("main .command") === null`) != true {
+			t.Errorf("%s shows a caller a command of operators", place)
+		}
+	}
+	p.checkProblems("caller without tasks")
 }
 
 // Two tabs of a browser share one event stream, and both follow it.

@@ -120,3 +120,59 @@ func TestPage_TaskGoneWhileLoading(t *testing.T) {
 		t.Errorf("the screen failed:\n%s", text)
 	}
 }
+
+// The picture of a task shows a long wait for approval, says what it leaves out, and has an axis of time.
+func TestPage_TaskDrawsWaits(t *testing.T) {
+	s := startServer(t)
+	startPayment(t, s)
+	var page struct{ Items []struct{ ID, Task string } }
+	decode(t, s.send(t, "ann", "GET", "/api/v1/approvals", ""), &page)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.eval(`(() => { const now = Date.now; Date.now = () => now() + 33 * 60e3; })(); 0`)
+	p.goTo("#/task/" + page.Items[0].Task)
+	p.wait(`document.querySelector("svg.lanes rect.wait")?.getBBox().width > 30`)
+	p.waitText("waiting")
+	p.waitText("∥ nothing happened, left out")
+	p.wait(`[...document.querySelectorAll("svg.lanes text")].some((e) => e.textContent.startsWith("∥ 33 min"))`)
+	p.wait(`[...document.querySelectorAll("svg.lanes text")].filter((e) => e.textContent === "start" || e.textContent.startsWith("+")).length >= 2`)
+	if cut := p.eval(`(() => {
+		const svg = document.querySelector("svg.lanes"), { x, y, width, height } = svg.viewBox.baseVal;
+		return [...svg.querySelectorAll("text, rect")].filter((e) => { const b = e.getBBox(); return b.x < x || b.y < y || b.x + b.width > x + width || b.y + b.height > y + height; }).map((e) => e.textContent).join(", ");
+	})()`); cut != "" {
+		t.Errorf("outside the picture: %v", cut)
+	}
+	p.click("details summary")
+	p.waitText("waits for approval of write_file")
+	p.checkAccessible(axe(t), "a task that waits")
+	s.send(t, "ann", "POST", "/api/v1/approvals/"+page.Items[0].ID, `{"action":"deny","reason":"twice"}`)
+	p.wait(`[...document.querySelectorAll("tr")].some((e) => e.innerText.includes("waits for approval") && e.innerText.includes("denied"))`)
+	p.checkProblems("picture of waits")
+}
+
+// The picture of the organization has a chooser of the task, texts of one size, and no note of its makers in sight.
+func TestPage_PictureOfChosenTask(t *testing.T) {
+	s := startServer(t)
+	task := startTask(t, s, "carry the report of the day")
+	startTask(t, s, "deny 1")
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/organization?form=Picture")
+	p.wait(`document.querySelectorAll("svg.picture g").length === 2`)
+	height := `[...document.querySelectorAll("svg.picture text")][0].getBoundingClientRect().height`
+	if size := p.milliseconds(height); size > 20 {
+		t.Errorf("texts of the picture are %v pixels high", size)
+	}
+	p.eval(`(() => { const s = document.querySelector("main select"); s.value = ` + quoted(task) + `; s.dispatchEvent(new Event("change", {bubbles: true})); })(); 0`)
+	p.wait(`document.querySelectorAll("svg.picture g").length === 3 && document.querySelector("aside.panel h2").innerText === "carry the report of the day"`)
+	p.wait(`document.querySelector("main select").selectedOptions[0].text === "carry the report of the day (done)"`)
+	p.wait(`[...document.querySelectorAll("main p")].find((e) => e.innerText.includes("for screen readers")).getBoundingClientRect().width <= 1`)
+	p.goTo("#/organization")
+	p.setSize(1360, 860)
+	p.eval(`(() => { const now = Date.now; Date.now = () => now() + 59 * 60e3; })(); 0`)
+	p.goTo("#/tools")
+	p.goTo("#/organization")
+	p.wait(`[...document.querySelectorAll(".row time")].length > 0 && [...document.querySelectorAll(".row time")].every((e) => /min ago/.test(e.innerText) && e.parentElement.scrollWidth <= e.parentElement.clientWidth)`)
+	p.checkAccessible(axe(t), "picture")
+	p.checkProblems("picture of a task")
+}
