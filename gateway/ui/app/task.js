@@ -206,7 +206,7 @@ function outcome(t) {
   }
   const { text, rest } = bodyOf(t.result);
   return t.result === undefined ? nothing : html`<section class="outcome"><h2>Result</h2>
-    ${text === undefined ? nothing : html`<p class="text">${text.slice(0, resultMost)}</p>`}${rest === undefined ? nothing : json(rest)}</section>`;
+    ${text === undefined ? nothing : html`<p class="text" tabindex=${text.length > headingMost ? 0 : nothing}>${text.slice(0, resultMost)}</p>`}${rest === undefined ? nothing : json(rest)}</section>`;
 }
 
 /**

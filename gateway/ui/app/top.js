@@ -47,7 +47,7 @@ export const topScreen = {
     return html`${hasHistory ? nothing : html`<p class="quiet">No history yet: a point is added every ${every / 1000} seconds while this page is open.</p>`}
     <div class="cards">${charts.map((chart) => html`<section class="chart"><h2>${chart.title}</h2>
       ${hasHistory ? html`<div class="plot" data-plot=${chart.title} aria-hidden="true"></div>` : nothing}
-      ${table(chart.title, ["Series", "Now"], chart.series.map(([name, field], i) => ({ cells: [seriesName(name, i, chart.series.length), number(Math.round(10 * Number(now[field])) / 10)] })))}</section>`)}</div>`;
+      ${table(chart.title, ["Series", "Now"], chart.series.map(([name, field], i) => ({ cells: [hasHistory ? seriesName(name, i, chart.series.length) : name, number(Math.round(10 * Number(now[field])) / 10)] })))}</section>`)}</div>`;
   },
 };
 

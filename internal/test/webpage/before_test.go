@@ -34,6 +34,7 @@ func TestPage_ShowsWaitsFromBefore(t *testing.T) {
 	p.waitText("for an answer to a question of test_elicitation")
 	p.goTo("#/task/" + task.ID)
 	p.waitText("test_elicitation waits for an answer of the person who started the task: Which account?")
+	p.wait(`document.querySelector("svg.lanes rect.wait title")?.textContent.startsWith("test_elicitation waits for an answer")`)
 
 	s.send(t, "ann", "POST", "/api/v1/pause", `{"role":"asker"}`)
 	s.send(t, "ann", "POST", "/api/v1/tasks/"+task.ID+"/questions/"+asked.Questions[0].ID, `{"action":"decline"}`)

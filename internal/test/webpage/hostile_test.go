@@ -141,7 +141,7 @@ func (p *tab) checkElements(place string) {
 	p.t.Helper()
 	found := p.eval(`(() => {
 		window.seenMarkup ||= document.querySelector("main").innerText.includes("onerror=");
-		const known = new Set("A ARTICLE ASIDE BODY BUTTON CAPTION CODE DD DETAILS DIALOG DIV DL DT FIELDSET FORM H1 H2 H3 HEAD HEADER HR HTML IMG INPUT KBD LABEL LEGEND LI LINK MAIN META NAV NOSCRIPT OPTION P PRE SCRIPT SECTION SELECT SMALL SPAN STRONG SUMMARY TABLE TBODY TD TEXTAREA TH THEAD TIME TITLE TR UL CANVAS svg circle g line path rect text title tspan".split(" "));
+		const known = new Set("A ARTICLE ASIDE BODY BUTTON CAPTION CODE DATALIST DD DETAILS DIALOG DIV DL DT FIELDSET FORM H1 H2 H3 HEAD HEADER HR HTML IMG INPUT KBD LABEL LEGEND LI LINK MAIN META NAV NOSCRIPT OPTION P PRE SCRIPT SECTION SELECT SMALL SPAN STRONG SUMMARY TABLE TBODY TD TEXTAREA TH THEAD TIME TITLE TR UL CANVAS svg circle g line path rect text title tspan".split(" "));
 		const strange = (e) => !known.has(e.tagName) || [...e.attributes].some((a) => a.name.startsWith("on")) || /^javascript:/i.test(e.getAttribute("href") ?? "")
 			|| e.tagName === "SCRIPT" && !e.src.startsWith(new URL("ui/app/", document.baseURI).href) || e.tagName === "IMG" && !e.matches(".brand img, img.preview")
 			|| e.tagName === "STRONG" && e.childElementCount > 1;
