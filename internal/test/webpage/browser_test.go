@@ -161,7 +161,13 @@ func (p *tab) text() string { return fmt.Sprint(p.eval("document.body.innerText"
 // wait waits until an expression is true.
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(20*time.Millisecond))); err != nil {
+	p.waitFor(expression, patience)
+}
+
+// waitFor does the same with a time limit.
+func (p *tab) waitFor(expression string, limit time.Duration) {
+	p.t.Helper()
+	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(limit), chromedp.WithPollingInterval(20*time.Millisecond))); err != nil {
 		p.t.Fatalf("wait for %s: %v\nthe page shows:\n%s", expression, err, p.text())
 	}
 }

@@ -45,7 +45,7 @@ func TestPage_ManyAgents(t *testing.T) {
 	p := openTab(t, newBrowser(t), s)
 	p.signIn("ann")
 	p.goTo("#/organization")
-	p.wait(`document.querySelector("main").innerText.includes("5,001 agents")`)
+	p.waitFor(`document.querySelector("main").innerText.includes("5,001 agents")`, 5*patience) // the server spawns them meanwhile
 	rows, painted := 1e9, 1e9
 	for range 3 {
 		p.goTo("#/tools")
