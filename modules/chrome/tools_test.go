@@ -90,7 +90,7 @@ func TestTools_ReportFailures(t *testing.T) {
 	a := sharedFixture(t).agent(t)
 	s := serveSite(t, map[string]string{"/form": formPage}, nil)
 	a.mustCall("chrome_navigate", obj{"url": s.URL + "/form"})
-	withTimeout := func(args obj) obj { args["timeoutMs"] = 300; return args }
+	withTimeout := func(args obj) obj { args["timeoutMs"] = 1000; return args }
 	a.wantError(errcode.ToolExecutionFailed, "no visible element", "chrome_click", withTimeout(obj{"selector": "#none"}))
 	a.wantError(errcode.ToolExecutionFailed, "is covered by <div id=over>", "chrome_click", withTimeout(obj{"selector": "#covered"}))
 	a.wantError(errcode.ToolExecutionFailed, "is disabled", "chrome_type", withTimeout(obj{"selector": "#off", "text": "a"}))
