@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
@@ -555,7 +556,10 @@ func runRoleUpdate(ctx context.Context, c *common, ref string, o *roleOptions) e
 		return err
 	}
 	warnIneffective(c.err, change.Role)
-	return printChange(c, o, "updated", change)
+	if err := printChange(c, o, "updated", change); err != nil || change.Refusal == "" {
+		return err
+	}
+	return errcode.New(errcode.Conflict, "%s", change.Refusal)
 }
 
 // printChange prints the diff of a change on stdout, and what was changed on stderr.

@@ -179,6 +179,9 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	if err = cmp.Or(err, checkToolGated(q, cmp.Or(q.Use, &role.Use))); err != nil {
 		return nil, err
 	}
+	if dry && role.CreatedBy == org.CreatorConfig && err == nil {
+		return a.previewDeclared(r, role, spec, q)
+	}
 	next, diff, err := a.rt.UpdateRole(auth.SenderOf(r), role.ID, spec, dry)
 	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
 		err = wire.WithStatus(err, http.StatusPreconditionFailed)
@@ -188,6 +191,15 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 		change.Reach = a.org().CompareReach(next)
 	}
 	return statusAnswer{http.StatusOK, change, wire.RevisionTag(next.Revision)}, err
+}
+
+// previewDeclared answers what a change of a role of the configuration would do. Its file makes it.
+func (a *api) previewDeclared(r *http.Request, role org.Role, spec org.RoleSpec, q wire.RoleRequest) (any, error) {
+	next, diff, refusal, err := a.org().PreviewUpdate(auth.SenderOf(r), role.ID, spec)
+	if err != nil {
+		return nil, err
+	}
+	return wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff, Reach: a.org().CompareReach(next), Refusal: refusal.Error()}, nil
 }
 
 // matchedRevision returns the revision that the header If-Match names, 0 if any

@@ -348,10 +348,52 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 	return diff, changes, nil
 }
 
-// mutableRole returns an active role that by may change, and the grantor for by. The
-// operator changes the roles of agents and of the operator, the configuration its own.
-// Errors name the change with verb.
+// PreviewUpdate returns a role of the configuration as the operator's spec would change it, and
+// who would gain or lose tools. It changes nothing, and UpdateRole rejects the change: refusal
+// says so. The errors are those of UpdateRole.
+func (o *Org) PreviewUpdate(by identity.Principal, id identity.RoleID, spec RoleSpec) (next Role, diff PermissionDiff, refusal, err error) {
+	if err := spec.checkNamedGroups(); err != nil {
+		return Role{}, PermissionDiff{}, nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old, editor, err := o.activeRole("change", by, id)
+	if err != nil {
+		return Role{}, PermissionDiff{}, nil, err
+	}
+	revised, err := o.revise(editor, old, spec)
+	if err != nil {
+		return Role{}, PermissionDiff{}, nil, err
+	}
+	diff, _ = o.replaceRole(old, revised, DryRun)
+	return *revised, diff, checkOrigin("change", old, editor), nil
+}
+
+// mutableRole returns an active role that by may change, and the grantor for by. Errors name
+// the change with verb.
 func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
+	old, m, err := o.activeRole(verb, by, id)
+	if err == nil {
+		err = checkOrigin(verb, old, m)
+	}
+	if err != nil {
+		return nil, m, err
+	}
+	return old, m, nil
+}
+
+// checkOrigin rejects a change of a role by another than who defines it: the operator changes
+// the roles of agents and of the operator, the configuration its own.
+func checkOrigin(verb string, old *Role, m grantor) error {
+	if (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig) {
+		return errcode.New(errcode.Conflict, "%s role %q: it is defined by the configuration; %s it in the file", verb, old.Name, verb)
+	}
+	return nil
+}
+
+// activeRole returns an active role that by may look at and change if the role is its own, and the
+// grantor for by.
+func (o *Org) activeRole(verb string, by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
 	m, err := o.grantor(by)
 	if err != nil {
 		return nil, m, err
@@ -362,8 +404,6 @@ func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID
 		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
 	case by.Kind != identity.Operator && by.Kind != identity.Configuration:
 		return nil, m, errcode.New(errcode.InsufficientPermissions, "%s role %q: only the operator may %s roles", verb, old.Name, verb)
-	case (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig):
-		return nil, m, errcode.New(errcode.Conflict, "%s role %q: it is defined by the configuration; %s it in the file", verb, old.Name, verb)
 	}
 	return old, m, nil
 }

@@ -1,6 +1,7 @@
 package org_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -209,5 +210,31 @@ func TestCreateRole_IDOfDeletedRole(t *testing.T) {
 			t.Errorf("%s: got %s, %d changes, %v", by, got.Status, len(changes), err)
 		}
 		f.wantTools(agent)
+	}
+}
+
+// The operator sees what a change of a role of the configuration would do, and cannot make it. Others
+// see nothing.
+func TestPreviewUpdate_ChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	lead := f.configured("lead", leadSpec)
+	chief := f.spawn(f.task(org.TaskSpec{}), lead.ID)
+	before, _ := f.RoleByID(lead.ID)
+	none := org.RoleSpec{Use: of()}
+	next, diff, refusal, err := f.PreviewUpdate(operator, lead.ID, none)
+	if err != nil || len(next.Use.GroupIDs()) != 0 || diff.Counts.Agents != 1 || diff.Counts.Roles != 1 {
+		t.Errorf("got %+v, %+v, %v", next, diff.Counts, err)
+	}
+	wantCode(t, refusal, errcode.Conflict)
+	if after, _ := f.RoleByID(lead.ID); !reflect.DeepEqual(after, before) {
+		t.Errorf("the role is now %+v", after)
+	}
+	f.wantTools(chief, "create_role", "read_file", "spawn_agent", "write_file")
+	_, _, _, err = f.UpdateRole(operator, lead.ID, none, org.DryRun)
+	wantCode(t, err, errcode.Conflict)
+	for _, by := range []identity.Principal{{}, identity.ByAgent(chief), identity.ByCaller("ann", lead.ID), identity.ByMonitor("m")} {
+		if _, diff, _, err := f.PreviewUpdate(by, lead.ID, none); err == nil || !diff.IsEmpty() {
+			t.Errorf("%v: got %+v, %v", by, diff.Counts, err)
+		}
 	}
 }

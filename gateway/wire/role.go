@@ -104,7 +104,8 @@ func RevisionTag(revision uint64) string { return `"` + strconv.FormatUint(revis
 // RoleChange is a changed role and the effect of the change. Reach is what agents would reach through
 // those that they spawn, sorted by the name of their role; only an answer to dryRun has it.
 type RoleChange struct {
-	Role  Role               `json:"role"`
-	Diff  org.PermissionDiff `json:"diff"`
-	Reach []org.ReachDiff    `json:"reach,omitempty"`
+	Role    Role               `json:"role"`
+	Diff    org.PermissionDiff `json:"diff"`
+	Reach   []org.ReachDiff    `json:"reach,omitempty"`
+	Refusal string             `json:"refusal,omitempty"` // of a dryRun of PATCH: the change would be rejected, since the role is changed in its file
 }

@@ -132,11 +132,11 @@ function oneRole(data, page) {
   const { role, draft } = data;
   return html`<div class="split"><form @submit=${(/** @type {Event} */ e) => { e.preventDefault(); save(data, page); }}>
       ${data.overtaken ? html`<div class="notice" role="alert">${mark("note", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
-      ${isDeclared(role) ? html`<div class="note">This role is declared in the configuration. Change it in its file: this page does not. <code>serve</code> reloads the file.</div>` : nothing}
+      ${isDeclared(role) ? html`<div class="note">This role is declared in the configuration. Change it in its file, which <code>rolecall serve</code> reads again. Here you see what a change would do; it is not saved.</div>` : nothing}
       ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is paused.")}</div>` : nothing}
       ${groupFields(data, page)}
       ${otherFields(data, page)}
-      ${isDeclared(role) ? nothing : formButtons(data, page)}
+      ${formButtons(data, page)}
     </form>
     <aside class="panel" aria-label="Effect">${isChanged(draft) ? effect(data) : about(data, page)}</aside></div>`;
 }
@@ -188,14 +188,14 @@ function groupFields(data, page) {
   const known = new Set(groups.flatMap((/** @type {any} */ g) => g.tools?.length ? [g.id, readPart(g.id)] : [g.id]));
   const others = [...new Set([...draft.saved.use, ...draft.saved.grant, ...draft.use, ...draft.grant])].filter((id) => id !== "*" && !known.has(id));
   const none = draft.use.length === 0 && draft.grant.length === 0;
-  return html`<fieldset ?disabled=${isDeclared(data.role)}><legend>Tool groups</legend>
+  return html`<fieldset><legend>Tool groups</legend>
     <p class="quiet">Its agents and callers may call what it uses. Its agents may put what it grants into roles that they create.</p>
     ${none ? html`<div class="notice">${mark("note", "No group is chosen: agents of this role may call no tool. They can still answer in text.")}</div>` : nothing}
     <div class="group-choice"><strong>Group</strong><strong>Use</strong><strong>Grant</strong></div>
     ${groupRow({ id: "*", description: "All groups, also those that are registered later" }, data, page)}
     ${groups.map((/** @type {any} */ g) => groupRow(g, data, page))}
     ${others.map((id) => groupRow({ id, description: "A single tool, or a group that is not registered now" }, data, page))}
-    ${isDeclared(data.role) ? nothing : toolAdder(data, page)}
+    ${toolAdder(data, page)}
   </fieldset>`;
 }
 
@@ -239,7 +239,7 @@ function otherFields(data, page) {
     draft.fields[name] = e.target.value;
     preview(data, page);
   };
-  return html`<fieldset ?disabled=${isDeclared(data.role)}><legend>Agents</legend>
+  return html`<fieldset><legend>Agents</legend>
     <label class="field"><span>What its agents are for</span><input .value=${draft.fields.description} @input=${input("description")}></label>
     <label class="field"><span>Instructions</span><textarea rows="6" .value=${draft.fields.rolePrompt} @input=${input("rolePrompt")}></textarea></label>
     <label class="field"><span>Model</span><input .value=${draft.fields.llmServiceId} placeholder="the default of the organization" @input=${input("llmServiceId")}></label>
@@ -255,7 +255,7 @@ function otherFields(data, page) {
 /** @param {any} data @param {Page} page */
 function formButtons(data, page) {
   return html`<div class="buttons"><button type="button" ?disabled=${!isChanged(data.draft)} @click=${page.reload}>Undo</button>
-    <button class="primary" ?disabled=${!maySave(data)}>Save</button></div>`;
+    ${isDeclared(data.role) ? nothing : html`<button class="primary" ?disabled=${!maySave(data)}>Save</button>`}</div>`;
 }
 
 /** @param {string} label @param {string} value @param {[string, string][]} choices @param {(e: any) => void} change */
@@ -314,8 +314,8 @@ function effect(data) {
   return html`<h2>What this change does</h2>
     ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : html`${effectLists(diff)}${reachList(data.reach)}`}
     ${fieldEffects(draft)}
-    <p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
-    ${commandLine(updateCommand(role, draft))}`;
+    ${isDeclared(role) ? html`<p class="quiet">It would hold from the moment at which the file is read again.</p>` : html`<p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
+    ${commandLine(updateCommand(role, draft))}`}`;
 }
 
 /**

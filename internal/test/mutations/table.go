@@ -1883,6 +1883,11 @@ var mutations = []mutation{
 		"./gateway TestPause_IsShown",
 	},
 	{
+		"roles: the preview of a role of the configuration is made", "org/role.go",
+		`diff, _ = o.replaceRole(old, revised, DryRun)`, `diff, _ = o.replaceRole(old, revised, Apply)`,
+		"./org TestPreviewUpdate_ChangesNothing",
+	},
+	{
 		"reach: a role that is changed is no target", "org/reach.go",
 		`targets = []*Role{{ID: next.ID}}`, `targets = nil`,
 		"./org TestReach_NamesRolesAndTools",

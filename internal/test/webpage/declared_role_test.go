@@ -35,24 +35,30 @@ approval:
 	p.checkProblems("approval of a role")
 }
 
-// The page does not offer to change a role that is changed in its file alone.
-func TestPage_DeclaredRoleIsNotEdited(t *testing.T) {
+// The page says what a change of a role would do that is changed in its file alone, and does not
+// offer to save it.
+func TestPage_DeclaredRoleIsPreviewed(t *testing.T) {
 	s := startServer(t)
 	p := openTab(t, newBrowser(t), s)
 	p.signIn("ann")
 	p.goTo("#/roles/clerk")
 	p.waitText("This role is declared in the configuration. Change it in its file")
 	for what, expression := range map[string]string{
-		"a control that can be changed": `[...document.querySelectorAll("form :is(input, textarea, select, button)")].filter((c) => !c.matches(":disabled")).length`,
-		"a sign of waiting":             `[...document.querySelectorAll(".sign")].filter((s) => s.textContent === "◷").length`,
-		"a button to save":              `document.querySelectorAll("form button.primary").length`,
+		"a sign of waiting": `[...document.querySelectorAll(".sign")].filter((s) => s.textContent === "◷").length`,
+		"a button to save":  `document.querySelectorAll("form button.primary").length`,
 	} {
 		if n := p.eval(expression); n != 0.0 {
 			t.Errorf("the page has %s: %v", what, n)
 		}
 	}
-	if text := p.text(); strings.Contains(text, "effect of a change") || strings.Contains(text, "rolecall role update") {
-		t.Errorf("the page promises an effect:\n%s", text)
+	p.check("Use workspace")
+	p.waitText("What this change does")
+	p.wait(`document.querySelector("aside.panel").innerText.includes("loses") && document.querySelector("aside.panel").innerText.includes("write_file")`)
+	if text := p.text(); strings.Contains(text, "rolecall role update") || strings.Contains(text, "defined by the configuration") {
+		t.Errorf("the page offers a change:\n%s", text)
+	}
+	if role := s.send(t, "ann", "GET", "/api/v1/roles/clerk", ""); !strings.Contains(role, `"toolGroups":["workspace"]`) {
+		t.Errorf("the role is now %s", role)
 	}
 	p.checkProblems("declared role")
 }
