@@ -67,7 +67,7 @@ function matches(e, params) {
 
 const fields = /** @type {Record<string, [label: string, hint: string]>} */ ({
   task: ["Task", "id"], agent: ["Agent", "id"], role: ["Role", "id or name"], caller: ["Caller", "name"], tool: ["Tool", "name"],
-  type: ["Types", "tool_call,result"], since: ["Since", "24h, or a time"],
+  type: ["Types", "tool_call"], since: ["Since", "24h, or a time"],
 });
 
 /** @param {Place} place */
