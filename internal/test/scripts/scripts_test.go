@@ -35,7 +35,7 @@ type withServers struct{ tests *testing.M }
 // Run implements testscript.TestingM.
 func (s withServers) Run() int { return dbtest.RunTests(s.tests) }
 
-// Each script starts some fifteen programs. With -short the test runs half of the scripts.
+// Each script starts some fifteen programs. With -short the test runs a third of the scripts.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../../examples")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 		t.Fatalf("%d scripts: %v", len(scripts), err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files:               short.SampleList(t, len(scripts)/2, scripts),
+		Files:               short.SampleList(t, len(scripts)/3, scripts),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
