@@ -35,11 +35,14 @@ COVERED = ./gate ./toolgroups
 # Packages whose tests take longest. They start first, so that none of them ends alone.
 LONGEST = ./runtime ./modules/mcpclient ./property_test ./cmd ./gateway ./internal/app ./builtin
 
-# The platforms beside this one that every package compiles for. The benchmarks and
-# the crash tests are for Linux on a 64-bit processor.
-PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
+# The platforms beside this one. The benchmarks and the crash tests are for Linux on a 64-bit
+# processor.
+PLATFORMS = darwin/arm64 windows/amd64 linux/386 linux/arm64 freebsd/amd64
 
-.PHONY: test check disk format vet short short-packages short-modules staticcheck api cover portable race plain plain-packages plain-others deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
+# The package that other programs embed, and those with files for one platform.
+DIFFERING = . ./builtin/... ./internal/js/jsworker ./internal/openfiles ./internal/procgroup ./persist
+
+.PHONY: test check disk format vet short short-packages short-modules staticcheck api cover portable portable-all race plain plain-packages plain-others deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
 
 # Releases are built without cgo, and so are the tests: that links them without the linker
 # of C. Only the race detector needs cgo.
@@ -94,14 +97,20 @@ api:
 cover:
 	@internal/test/cover.sh $(COVERED)
 
-# go vet compiles what a package imports, and checks the types of its tests. The last line
-# runs what 386 can show on an amd64 kernel: the sandbox refuses.
+# go vet compiles what a package imports, and checks the types of its tests. Everything compiles
+# for macOS, which developers have, and the program for Windows. make soak compiles everything for
+# all platforms. The last line runs what 386 can show on an amd64 kernel: the sandbox refuses.
 portable:
+	GOOS=darwin GOARCH=arm64 go vet ./...
+	@for p in darwin/arm64 windows/amd64; do GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./cmd/rolecall || exit 1; done
+	@for p in $(PLATFORMS); do GOOS=$${p%/*} GOARCH=$${p#*/} go vet $(DIFFERING) || { echo "not portable to $$p"; exit 1; }; done
+	@[ "$$(go env GOOS GOARCH | tr "\n" /)" != linux/amd64/ ] || GOARCH=386 $(GOTEST) -run '^TestLauncher_RefusesOnOtherPlatforms$$' ./builtin/sandbox
+
+portable-all:
 	@for p in $(PLATFORMS); do \
 		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
 		go vet ./... && go build -o /dev/null ./cmd/rolecall && go vet -C internal/test/scripts ./... || { echo "not portable to $$p"; exit 1; }; \
 	done
-	@[ "$$(go env GOOS GOARCH | tr "\n" /)" != linux/amd64/ ] || GOARCH=386 $(GOTEST) -run '^TestLauncher_RefusesOnOtherPlatforms$$' ./builtin/sandbox
 
 race:
 	$(GOTEST) $(CHECKFLAGS) -race -p=3 $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
@@ -159,6 +168,7 @@ soak: deps
 	go test -count=1 -timeout 60m -run '^(TestClosure|TestTask_NeverExceedsCaller)$$' ./property_test -closure 10000 || $(call broken,property_test)
 	go test -count=1 -timeout 60m -run '^TestBounds_NoCallIsWiderThanItsLine$$' ./property_test -graphs 1000000 || $(call broken,property_test of bounds)
 	go run ./internal/test/mutations || $(call broken,internal/test/mutations)
+	$(MAKE) --no-print-directory portable-all || $(call broken,portable-all)
 	go test -count=1 -run '^TestListener_NewcomerBesideStalled$$' ./gateway -connections 5000 -parallel 1 || $(call broken,gateway)
 	go test -count=1 -run '^TestPage_ManyEvents$$' ./internal/test/webpage -follow 5m || $(call broken,internal/test/webpage)
 	cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak || $(call broken,bench)
