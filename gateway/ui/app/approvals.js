@@ -4,7 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { approversOf } from "./approval-rules.js";
 import { ask } from "./dialog.js";
-import { command, count, duration, sameJSON } from "./format.js";
+import { command, count, duration, excerpt, sameJSON } from "./format.js";
 import { lineDiff } from "./line-diff.js";
 import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
 import { goTo, placeLink } from "./place.js";
@@ -35,8 +35,9 @@ export const approvals = {
     decided = place.id ? [] : decided; // until the user goes to another request
     const first = place.id || page.items[0]?.id;
     const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
+    const task = one?.task && await get("api/v1/tasks/" + encodeURIComponent(one.task), {}, signal).catch(() => undefined); // approvers may not read all tasks
     const waiting = page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until));
-    return { waiting, more: page.more, one };
+    return { waiting, more: page.more, one, task };
   },
   isEmpty: (data) => data.waiting.length === 0 && !data.one && decided.length === 0,
   empty: () => ({ text: noneWaits + " Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
@@ -103,7 +104,7 @@ function oneRequest(data, page) {
   }
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
   return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>
-    ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", a.task && html`<a href=${placeLink("task", a.task)}>What happened before</a>`],
+    ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", data.task ? html`<a href=${placeLink("task", a.task)}>${excerpt(data.task.text, 100)}</a>` : a.task && idChip(a.task)],
       ["Agent", a.agent && idChip(a.agent)], ["Caller", a.caller], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     ${a.refusal ? html`<div class="notice">${mark("bad", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}

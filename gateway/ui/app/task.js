@@ -8,6 +8,7 @@ import { eventFacts } from "./event-facts.js";
 import { bodyOf, brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, difference, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { nowSection } from "./now.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
 import { questionsOf } from "./questions.js";
@@ -183,7 +184,7 @@ async function retryTask(t, page) {
 function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
-  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${outcome(t)}
+  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${hasEnded(t.status) ? outcome(t) : nowSection(trace, data.writing, page.now)}
     ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.name}` })), html`<span class="quiet fixed">(keys [ and ])</span>`)}
     ${linkNotice(mark("wait", `${count(data.waiting.length, "call")} waiting for approval`), data.waiting.map((/** @type {any} */ a) => ({ href: placeLink("approvals", a.id), text: `${a.role} ${a.tool}` })))}
     ${data.questions.map((/** @type {any} */ q) => html`<div class="notice">${mark("wait", `${q.tool} waits for an answer of the person who started the task:`)} <span class="text">${excerpt(q.message, 400)}</span></div>`)}
@@ -192,6 +193,7 @@ function oneTask(data, place, page) {
     ${waterfall(data, place, page)}
     <div class="split"><div>
       <h2>What was said and called</h2>
+      ${hasEnded(t.status) ? nothing : html`<p><button type="button" @click=${() => document.querySelector(".talk :last-child, .writers :last-child")?.scrollIntoView({ block: "end" })}>Go to the latest</button></p>`}
       ${conversation(data, place)}
     </div><aside class="panel" aria-label="The task">${chosenEvent(data, place, page)}${summary(t, page)}</aside></div>`;
 }
@@ -224,7 +226,7 @@ function summary(t, page) {
   const usage = t.usage ?? {};
   return html`${facts([
     ["Status", statusMark(t.status)], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
-    ["Started", when(t.createdAt, page.now)], ["Took", took(t, page.now)],
+    ["Started", when(t.createdAt, page.now)], [hasEnded(t.status) ? "Took" : "Running for", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
     ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],
     ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`],

@@ -59,7 +59,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"pay 100"}`), &pay)
 	timed("How far is a running task, and what did it cost?", func() {
 		p.goTo("#/task/" + pay.ID)
-		p.waitText("payer-1")
+		p.wait(`document.querySelector(".outcome")?.innerText.includes("waits for approval of write_file for")`)
 		p.waitText("Tokens")
 		p.wait(`/running|waiting/.test(document.querySelector("aside.panel").innerText)`)
 	})

@@ -42,6 +42,7 @@ func TestPage_TaskLeadsToItsApproval(t *testing.T) {
 	p.waitText("1 call waiting for approval: payer write_file")
 	p.eval(`[...document.querySelectorAll(".notice a")].find((a) => a.innerText === "payer write_file").click(); 0`)
 	p.waitText("Your approval does not count: its rules do not name you as an approver")
+	p.wait(`[...document.querySelectorAll("aside.panel a")].some((a) => a.innerText === "pay 7")`)
 	p.eval(`[...document.querySelectorAll("aside.panel button")].find((b) => b.innerText.startsWith("Override")).click(); 0`)
 	p.wait(`document.querySelector("#dialog details").open`)
 	if p.eval(`document.querySelector("#dialog button[type=submit]").disabled`) != true {

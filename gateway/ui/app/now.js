@@ -1,0 +1,44 @@
+// What the agents of a running task do now.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { count, duration, excerpt } from "./format.js";
+import { mark, quiet } from "./parts.js";
+
+/** @typedef {import("./spans.js").Span} Span */
+/** @typedef {import("./spans.js").Trace} Trace */
+
+const agentsMost = 8;
+const writtenMost = 160; // characters of an answer in progress, the last ones
+
+/**
+ * Lists the agents that do something, or wait for people.
+ * @param {Trace} trace
+ * @param {import("./writing.js").Writing} writing
+ * @param {number} now
+ */
+export function nowSection(trace, writing, now) {
+  const open = new Map(trace.spans.filter((s) => Number.isNaN(s.end)).map((s) => [s.agent, s]));
+  const busy = [...trace.agents.values()].map((a) => ({ name: a.name, what: activity(open.get(a.id), writing.get(a.id), a.since, now) })).filter(({ what }) => what);
+  return html`<section class="outcome"><h2>Now</h2><ul class="plain">
+    ${busy.slice(0, agentsMost).map(({ name, what }) => html`<li><strong>${name}</strong> ${what}</li>`)}
+    ${busy.length === 0 ? html`<li>${quiet("All agents wait for messages.")}</li>` : nothing}
+    ${busy.length > agentsMost ? html`<li>${quiet(`and ${count(busy.length - agentsMost, "other agent")}`)}</li>` : nothing}</ul></section>`;
+}
+
+/**
+ * Returns what one agent does; undefined if it waits for a message.
+ * @param {Span | undefined} span that has not ended
+ * @param {import("./writing.js").Draft | undefined} draft
+ * @param {number} since when its model was asked
+ * @param {number} now
+ */
+function activity(span, draft, since, now) {
+  if (span) {
+    const what = span.kind === "wait" ? mark("wait", span.awaits === "approval" ? "waits for approval of" : "waits for an answer to") : mark("work", "calls");
+    return html`${what} <code>${span.name}</code> ${quiet(`for ${duration(now - span.start)}`)}`;
+  }
+  if (draft?.text && !draft.recorded) {
+    return html`${mark("work", "is writing")} <span class="text">${draft.text.length > writtenMost ? "… " : ""}${excerpt(draft.text.slice(-writtenMost), writtenMost)}</span>`;
+  }
+  return Number.isNaN(since) ? undefined : html`${mark("work", "asks its model")} ${quiet(`for ${duration(now - since)}`)}`;
+}
