@@ -315,8 +315,8 @@ func (d Decision) Code() errcode.Code {
 
 // ToolGated reports whether the decision is about a tool-gated agent, which must
 // answer from tools alone. All denials of such an agent have the same code and
-// reason, whether the tool exists, belongs to others or is not visible in this
-// state. A denial must not reveal which tools exist.
+// reason. They do not depend on whether the tool exists, belongs to others or is
+// not visible in this state. A denial must not reveal which tools exist.
 func (d Decision) ToolGated() bool {
 	return d.outcome != nil && d.outcome.Gating != toolgroups.NotGated
 }

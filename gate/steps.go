@@ -29,9 +29,9 @@ type CallRequest struct {
 	// model's answer was cut off. 0 is for all other calls.
 	Cut int
 
-	// Edited is the id of the request for approval whose approver has set the arguments in place
-	// of those of the call; "" for the call's own. Such a call uses this approval, also if no
-	// rule selects the arguments.
+	// Edited is the id of a request for approval whose approver has replaced the arguments of
+	// the call. It is "" if the call has its own arguments. A call with edited arguments uses
+	// this approval, even if no rule selects the arguments.
 	Edited string
 
 	// Started is set for a call whose intent is recorded and whose outcome is not,
