@@ -10,10 +10,10 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// An agent has a name in its task: that of its role and a number, such as counter-1. The names
-// stand for ids in what models read and write. They are recorded with the agents, and no name
-// is given twice in a task. Names of agents and of roles are looked up separately: the name of
-// a role never stands for an agent.
+// An agent has a name in its task: the name of its role and a number, such as counter-1. The
+// names stand for ids in what models read and write. They are recorded with the agents, and no
+// name is given twice in a task. Names of agents and of roles are looked up separately: the
+// name of a role never stands for an agent.
 
 // agentNames numbers the agents of tasks.
 type agentNames struct {
@@ -72,8 +72,9 @@ func (o *Org) countName(task identity.TaskID, name string) {
 	o.highest[task][role] = number
 }
 
-// retireName returns the record that keeps the name of a terminated agent from being given
-// again after a restart: nil unless the agent has the highest number.
+// retireName returns a record that reserves the name of a terminated agent. Without the record, the
+// name could be given again after a restart. It returns nil unless the agent has the highest
+// number.
 func (o *Org) retireName(m *agentNode) []RecordChange {
 	role, number := splitName(m.name)
 	if number == 0 || number != o.highest[m.task][role] {
@@ -140,9 +141,9 @@ func (m *agentNode) below(name string) identity.AgentID {
 	return ""
 }
 
-// recipients returns agents that an agent may message: its parent, the top agent of its task,
-// the collaborators of its brief, and its children, the oldest first. It must be called with mu
-// held.
+// recipients returns agents that an agent may message. The list has its parent, the top agent
+// of its task, the collaborators of its brief, and its children, oldest first. It must be
+// called with mu held.
 func (o *Org) recipients(from *agentNode) (list []*agentNode) {
 	if from.parent != nil {
 		list = append(list, from.parent)

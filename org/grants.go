@@ -122,9 +122,9 @@ func denyAll(why string) constraint {
 	return constraint{gating: toolgroups.StrictlyGated, reason: why, kind: LimitMissing}
 }
 
-// ceiling returns the grant limits of the role's creators, recursively. They are those
-// of the moment: a role never has more permissions than its creators have now. A creator
-// that is unknown, or a cycle of creators, denies everything.
+// ceiling returns the grant limits of the role's creators, recursively. These are the
+// current limits: a role never has more permissions than its creators have now. A
+// creator that is unknown, or a cycle of creators, denies everything.
 func ceiling(find roleLookup, r *Role) []constraint {
 	var bounds []constraint
 	for seen := map[string]bool{}; ; {

@@ -10,10 +10,10 @@ import (
 )
 
 // MayReach returns an error if requests of p may not go to a host now. The rules of p's
-// role must allow the host, and so must those of the roles that created it, of its
-// parents and of the task's caller. These are the same limits that apply to tools. The
-// operator may reach all hosts. An unknown principal, or one whose limits cannot be
-// determined, reaches none.
+// role must allow the host. So must the rules of the roles that created this role, of
+// the roles of its parents and of the task's caller. These are the same limits that
+// apply to tools. The operator may reach all hosts. An unknown principal, or one whose
+// limits cannot be determined, reaches none.
 //
 // The error has the code HostBlocked. Its detail "allowed" lists the patterns that the
 // denying rule allows. MayReach is safe for concurrent use.

@@ -8,8 +8,8 @@ import (
 )
 
 // TaskLimits bounds what the agents of one task make. All tasks together may have
-// organizationShare times as much, and those of one external caller a share of that
-// (callerShare). A limit of zero is not enforced.
+// organizationShare times as much. The tasks of one external caller may have a
+// share of this (callerShare). A limit of zero is not enforced.
 type TaskLimits struct {
 	Roles  int // active roles that its agents have created
 	Agents int // agents that are not terminated, with root
@@ -54,8 +54,8 @@ func (o *Org) checkRoleLimits(m *agentNode) error {
 	)
 }
 
-// countRoles counts the active roles that agents have created: those of a task, those of
-// all tasks of its caller, and all. It must be called with mu held.
+// countRoles counts the active roles that agents have created: in a task, in all tasks of its
+// caller, and in all tasks. It must be called with mu held.
 func (o *Org) countRoles(task identity.TaskID) (ofTask, ofCaller, all int) {
 	owner := o.tasks[task].owner()
 	for _, list := range o.activeRoles {

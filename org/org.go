@@ -24,11 +24,11 @@
 //
 // # Views
 //
-// Agents with the same role and the same limits share a scope, which holds a
-// [toolgroups.ViewRef]. [Org.ResolveView] returns it; package gate describes how a
-// decision follows from it. A change of permissions compiles and publishes the Views
-// of all affected scopes before the changing method returns. It also increments the
-// epoch, which is recorded with each decision.
+// Agents with the same role and the same limits share a scope. The scope holds a
+// [toolgroups.ViewRef], which [Org.ResolveView] returns. Package gate describes how a
+// decision follows from it. A change of permissions compiles and publishes the Views of
+// all affected scopes before the changing method returns. It also increments the epoch,
+// which is recorded with each decision.
 //
 // # State
 //
@@ -195,8 +195,8 @@ func (o *Org) epochRecords() []RecordChange {
 	return append([]RecordChange{record(KindMeta, "epoch", o.epoch)}, o.toolRecords()...)
 }
 
-// AdvanceEpoch increments the epoch. A new process does so before it runs anything, so that
-// its decisions differ from those of the process before.
+// AdvanceEpoch increments the epoch. A new process does so before it runs anything. So its
+// decisions differ from the decisions of the previous process.
 func (o *Org) AdvanceEpoch() []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -106,7 +106,8 @@ func (o *Org) viewUnlessPaused(view *toolgroups.View) *toolgroups.View {
 }
 
 // loadPause reads the pause of the organization. The organization is paused if the record of the
-// pause is damaged, or a record whose key is damaged, too, and which may be that of the pause.
+// pause is damaged. It is also paused if the key of a damaged record is unknown: this may be the
+// record of the pause.
 func (o *Org) loadPause(source RecordSource) {
 	for r, err := range source.Records(string(KindMeta)) {
 		unknownKey := err != nil && r.Key == ""
@@ -156,9 +157,9 @@ func (o *Org) HoldTask(by identity.Principal, stored *Task, reason string) ([]Re
 // ReleaseTask ends the pause of a task. Its time does not count against the deadline of the
 // task. stored is the record of the task; ReleaseTask updates it.
 //
-// Errors have the codes TaskNotFound, InsufficientPermissions for agents, for a caller if the
-// operator has paused the task, and for a caller that may not start the task any more, and
-// Conflict if HoldTask has not paused it.
+// The error has the code TaskNotFound, or Conflict if HoldTask has not paused the task. It
+// has the code InsufficientPermissions for agents, for a caller if the operator has paused
+// the task, and for a caller that may not start the task any more.
 func (o *Org) ReleaseTask(by identity.Principal, stored *Task) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -222,9 +223,9 @@ func (t *Task) heldByCaller() bool {
 	return t.Held != nil && t.Held.By == t.Caller && t.CallerRole != ""
 }
 
-// PauseReason returns a text that says why an agent is paused: its task is held, or the
-// organization, its role or a role that bounds it is paused. It returns "" for an agent that is not
-// paused and for an unknown one.
+// PauseReason returns a text that says why an agent is paused. Its task may be held. The
+// organization, its role or a role that bounds it may be paused. It returns "" for an agent that is
+// not paused and for an unknown one.
 func (o *Org) PauseReason(id identity.AgentID) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -258,8 +259,8 @@ func (o *Org) PauseOf(id identity.TaskID) *TaskPause {
 	return nil
 }
 
-// totalPaused returns the time of all pauses of the organization, with that of the present one so
-// far. It must be called with mu held.
+// totalPaused returns the time of all pauses of the organization, with the time of the present
+// pause so far. It must be called with mu held.
 func (o *Org) totalPaused() time.Duration {
 	if !o.pause.IsSet() {
 		return o.pause.Total

@@ -32,7 +32,7 @@ func (a *RoleAgent) groups() toolgroups.GroupSet {
 	return *a.DefaultGroups
 }
 
-// statesOr returns the states of a specification, or those of the role that it changes.
+// statesOr returns the states of a specification, or the states of the role that it changes.
 func (s RoleSpec) statesOr(old []string) []string {
 	if s.States == nil {
 		return old

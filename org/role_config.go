@@ -17,8 +17,8 @@ type RoleConfig struct {
 	Default toolgroups.GroupSet // Use of roles that are created without one
 	Root    toolgroups.GroupSet // what root may grant; with Keep it stays as it is
 
-	// Approval says which calls of all agents and callers wait for people, besides those that
-	// the rules of roles select; with Keep it stays as it is.
+	// Approval selects the calls of all agents and callers that wait for people. The rules of roles
+	// select further calls. With Keep, the stored rules do not change.
 	Approval []approval.Rule
 
 	Keep   bool // keep existing roles as they are, and deleted ones deleted; Roles only adds those that never existed
@@ -61,9 +61,9 @@ func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 // declared reports whether the operator or the configuration created r.
 func (r *Role) declared() bool { return r.CreatedBy == CreatorOperator || r.CreatedBy == CreatorConfig }
 
-// keepNames keeps the names of a declared role for the operator. What names the role, such
-// as a command or a file, must not find a role that an agent created after it was deleted
-// or renamed.
+// keepNames keeps the names of a declared role for the operator. A command or a file may
+// name the role. If the role was deleted or renamed, the name must not find a role that an
+// agent created later.
 func (x *roleIndex) keepNames(r *Role) {
 	x.reservedNames[r.Name] = true
 	for _, name := range r.FormerNames {
@@ -79,7 +79,7 @@ func (x *roleIndex) removeName(r *Role) {
 	}
 }
 
-// lookupRole returns a role, active or deleted, or that of root.
+// lookupRole returns a role, active or deleted, or the role of root.
 func (x *roleIndex) lookupRole(id identity.RoleID) (*Role, bool) {
 	if id == RootRole {
 		return x.root, x.root != nil
@@ -244,8 +244,8 @@ func (o *Org) planRevival(name string, revive bool) *RoleEdit {
 	return &RoleEdit{Role: next, Change: roleRevived}
 }
 
-// lastDeleted returns the role of the configuration with this name that was deleted last,
-// nil if there is none.
+// lastDeleted returns the last deleted role of the configuration with this name. It returns nil if
+// there is no such role.
 func (o *Org) lastDeleted(name string) (last *Role) {
 	for _, r := range o.roles {
 		if r.Name == name && r.CreatedBy == CreatorConfig && r.Status == Deleted && r.youngerThan(last) {

@@ -33,9 +33,9 @@ func (o *Org) SpawnableRoles(id identity.AgentID, query string, limit int) (list
 	return list, len(found)
 }
 
-// DeclaredRoles returns the roles that an agent may spawn and that a configuration or the operator
-// has declared: those of SpawnableRoles without those that agents have created. It returns at most
-// limit of them, and how many there are.
+// DeclaredRoles returns the declared roles of which an agent may spawn agents. These are the
+// SpawnableRoles without the roles that agents have created. It returns at most limit roles, and
+// the number of all.
 func (o *Org) DeclaredRoles(id identity.AgentID, limit int) (list []Role, total int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

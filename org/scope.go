@@ -87,8 +87,8 @@ func (o *Org) intern(key scopeKey, bounds []constraint) *scope {
 
 // canonical returns a scope that grants the same as s and is not deeper than the number
 // of roles. If the role of s already occurs among the ancestors of s, s adds no limit to
-// those of its parent. Chains of scopes therefore stay short however deep the tree of
-// agents is.
+// the limits of its parent. Chains of scopes therefore stay short however deep the tree
+// of agents is.
 func (s *scope) canonical() *scope {
 	for at := s.parent; at != nil && !s.root && !s.orphaned; at = at.parent {
 		if at.role == s.role && !at.root && !at.orphaned {

@@ -277,7 +277,7 @@ func (t *Task) valid() bool {
 	return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")
 }
 
-// bounds returns the limits of the task itself, without those of its caller's role.
+// bounds returns the limits of the task itself, without the limits of its caller's role.
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
@@ -440,8 +440,8 @@ func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
 	}
 }
 
-// topAgent returns the top agent of a task, and sets the schema of the task to that of the
-// agent's role if it has none. The role must be within what the caller may grant.
+// topAgent returns the top agent of a task. If the task has no schema, topAgent sets it to the
+// schema of the agent's role. The role must be within what the caller may grant.
 func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Name: RootRole, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
 	if s.Role == "" {
@@ -583,9 +583,9 @@ func (t *Task) ExternalCaller() (identity.Principal, bool) {
 	return identity.ByCaller(identity.UserName(strings.TrimSuffix(name, "@"+string(t.CallerRole))), t.CallerRole), true
 }
 
-// stateOf returns the workflow state of an agent. It is that of the caller of the task, so
-// that the task may never do what the caller may not do at that moment. It reports false
-// if the state is lost. It must be called with mu held.
+// stateOf returns the workflow state of an agent. It is the state of the caller of the
+// task. So the task may never do what the caller may not do at that moment. It reports
+// false if the state is lost. It must be called with mu held.
 func (o *Org) stateOf(m *agentNode) (string, bool) {
 	if t, ok := o.tasks[m.task]; ok {
 		if caller, external := t.ExternalCaller(); external {

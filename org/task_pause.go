@@ -72,9 +72,9 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}, nil
 }
 
-// checkRetry returns an error unless a caller may still start its task: its role, what bounds
-// the tasks of its role and the role of the first agent are active. Else models would answer
-// a suspended caller.
+// checkRetry returns an error unless a caller may still start its task. Its role, the role
+// that bounds its tasks and the role of the first agent must be active. Else models would
+// answer a suspended caller.
 func (o *Org) checkRetry(by identity.Principal, t *Task) error {
 	if by.Kind == identity.Operator {
 		return nil

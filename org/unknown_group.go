@@ -94,9 +94,9 @@ func (o *Org) groupsOf(g grantor) []string {
 	return list
 }
 
-// unknownTo returns the groups of a set that do not exist for g: groups that are neither
-// registered nor declared, and groups in which g has nothing. A caller cannot tell them
-// apart.
+// unknownTo returns the groups of a set that do not exist for g. These are groups that
+// are neither registered nor declared, and groups in which g has nothing. A caller
+// cannot tell the two kinds apart.
 func (o *Org) unknownTo(g grantor, set toolgroups.GroupSet) []toolgroups.GroupID {
 	known := o.groupsOf(g)
 	return slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool {
