@@ -48,7 +48,7 @@ func (h *ToolHandle) hasName(name string) bool {
 	})
 }
 
-// addApprovalRule adds a rule to those of a tool, once.
+// addApprovalRule adds a rule to the rules of a tool, once.
 func (v *View) addApprovalRule(h *ToolHandle, r approval.Rule) {
 	if v.approvals == nil {
 		v.approvals = map[uint32]approval.Rules{}
