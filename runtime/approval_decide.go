@@ -58,12 +58,16 @@ type ApproverAuth struct {
 // A request is approved when the votes of people in active roles satisfy its rules. Votes whose
 // credential is not active any more do not count. A person has one vote. The first person who may
 // approve and denies ends it. The person for whom the call is made does not approve, unless all
-// rules say so. Edited arguments pass the gate like those of the call.
+// rules say so. Edited arguments pass the gate like the arguments of the call.
 //
-// Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
-// ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself;
-// Conflict for a second vote, and for other arguments than the person saw; InvalidArguments, and
-// those of the gate for edited arguments; LimitExceeded for a pattern that finds no room.
+// Errors of outcomes:
+//
+//   - ApprovalNotFound if there is no such request for the person, or it has ended
+//   - InsufficientPermissions
+//   - ApprovalRequired for an override that must be approved itself
+//   - Conflict for a second vote, or for other arguments than the person saw
+//   - InvalidArguments and the errors of the gate for edited arguments
+//   - LimitExceeded for a pattern that finds no room
 func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
@@ -137,8 +141,8 @@ func (a *Approval) isFor(vote approval.Vote, now time.Time) bool {
 	return vote.Operator || a.Rules.Admits(vote, now.Sub(a.Asked))
 }
 
-// voteOf returns the vote of a principal. It reports false if the principal has none: also for a
-// caller in a network that is limited to tool groups, which do not say what it may approve.
+// voteOf returns the vote of a principal. It reports false if the principal has no vote. A caller
+// in a network that is limited to tool groups has none: the groups do not say what it may approve.
 func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 	switch by.Kind {
 	case identity.Operator:
@@ -151,7 +155,7 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 }
 
 // decideApproval returns the request as it is after a decision, and the event of the decision.
-// edited are the rules that select the arguments of the decision. They add to those of the
+// edited are the rules that select the arguments of the decision. They add to the rules of the
 // request. It is called within the commit.
 func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)

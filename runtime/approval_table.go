@@ -168,7 +168,7 @@ func (t *approvalTable) remove(b *journal.Batch, id string) {
 	t.notify()
 }
 
-// addToRole adds a request for a call to those of its role. It must be called with mu held.
+// addToRole adds a request for a call to the requests of its role. It must be called with mu held.
 func (t *approvalTable) addToRole(a *Approval) {
 	if a.Operation != "" {
 		return
@@ -194,7 +194,7 @@ func (t *approvalTable) calls() []*Approval {
 	return t.callsIn(slices.Collect(maps.Keys(t.byRole)))
 }
 
-// callsOf returns those of calls whose agents and callers have one of these roles.
+// callsOf is calls for the agents and callers that have one of these roles.
 func (t *approvalTable) callsOf(roles []identity.RoleID) []*Approval {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,7 +34,7 @@ const NoTokenLimit = -1
 // defaultTokens is the default of TaskBudget.Tokens.
 const defaultTokens = 5_000_000
 
-// orDefault returns b with its zero limits replaced by those of other.
+// orDefault returns b with the limits of other in place of its zero limits.
 func (b TaskBudget) orDefault(other TaskBudget) TaskBudget {
 	return TaskBudget{
 		Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost), Calls: cmp.Or(b.Calls, other.Calls), WarnAt: cmp.Or(b.WarnAt, other.WarnAt),
@@ -66,8 +66,8 @@ type reservation struct {
 //
 // The request counts against the limits of requests, also if it fails.
 //
-// Errors: budget_exceeded, with errAgentBudget if the budget is that of an agent;
-// errNoRequests; errTaskPaused; errHeld; the cause of the end of ctx.
+// Errors: budget_exceeded, with errAgentBudget for the budget of an agent; errNoRequests;
+// errTaskPaused; errHeld; the cause of the end of ctx.
 func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (reservation, error) {
 	limit := rt.LimitsOf(agent.Task)
 	run, err := rt.taskSpending(ctx, agent.Task)

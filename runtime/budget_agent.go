@@ -32,8 +32,8 @@ func (rt *Runtime) budgetOf(parent identity.AgentID, s org.SpawnSpec) spawnBudge
 	return spawnBudget{part: s.Budget, most: rt.org.SpawnLimit(parent, s.Role)}
 }
 
-// prepareBudget checks the part of a budget that an agent is to be given, and loads the usage of
-// the task, which the commit cannot read. Errors: invalid_arguments; conflict.
+// prepareBudget checks the part of a budget that an agent is to be given. It also loads the usage
+// of the task, which the commit cannot read. Errors: invalid_arguments; conflict.
 func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s org.SpawnSpec) error {
 	budget := s.Budget
 	if rt.budgetOf(parent, s) == (spawnBudget{}) {
@@ -56,9 +56,9 @@ func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s
 // errBudgetStopped is the error of a spawn in a task on which no process works.
 var errBudgetStopped = errcode.New(errcode.Conflict, "spawn an agent with a budget: its task has stopped; retry or resume the task first")
 
-// takeBudget takes the budget of a new agent from that of its parent, and returns a function
-// that returns it. It is called within the commit. Errors: budget_exceeded; conflict if no
-// process works on the task any more.
+// takeBudget takes the budget of a new agent from the budget of its parent. It returns a
+// function that gives it back. It is called within the commit. Errors: budget_exceeded;
+// conflict if no process works on the task any more.
 func (rt *Runtime) takeBudget(parent, id identity.AgentID, budget spawnBudget) (undo func(), err error) {
 	if budget == (spawnBudget{}) {
 		return func() {}, nil

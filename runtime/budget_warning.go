@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// noteBudgets updates the budgets of the task after the events of a batch of the agent, and adds
-// the warnings about those that are nearly spent. It is called within the commit.
+// noteBudgets updates the budgets of the task after the events of a batch of the agent. It adds
+// warnings about the budgets that are nearly spent. It is called within the commit.
 func (a *actor) noteBudgets(b *journal.Batch) {
 	if slices.ContainsFunc(b.Events, endsWork) {
 		a.rt.tracker.changeBudgets(a.task, func(s *budgetTree) { s.stopKeeping(a.agent.ID) })
@@ -55,8 +55,8 @@ type spentBudget struct {
 	used     int64
 }
 
-// warnings lists the budgets that an agent uses of which a large part is used: its own first,
-// that of the task last. It must be called with mu held.
+// warnings lists the budgets of an agent that are largely used. Its own budget comes first, and the
+// budget of the task last. It must be called with mu held.
 func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 	run := t.tasks[a.task]
 	if run == nil || !run.spent.loaded {

@@ -128,8 +128,8 @@ func (c *jsonCutter) fields(object gjson.Result, budget int, except []string) []
 // minField is how many bytes of each field an object with many fields has at least.
 const minField = 8
 
-// shares returns how many bytes each value gets of budget: all that a short one takes, and an
-// equal share of the rest for the others.
+// shares returns how many bytes of budget each value gets. A short value gets all bytes that it
+// takes. The other values get equal shares of the rest.
 func shares(values []gjson.Result, budget int) []int {
 	order := make([]int, len(values))
 	for i := range order {

@@ -19,7 +19,7 @@ import (
 
 // Driver makes the calls of the first agent of a task, in place of a model. The agent is
 // root: it has the tools of org_management, and grants what the caller of the task may. Each
-// call is recorded as an answer with one call, and passes the gate like that of a model.
+// call is recorded as an answer with one call. It passes the gate like the call of a model.
 //
 //  1. DriveTask starts the task and returns its only Driver.
 //  2. Call makes calls, and Receive waits for messages of the agents below.
@@ -29,8 +29,8 @@ import (
 // is not resumed by itself: ResumeDriver goes on with it, or CancelTask ends it.
 //
 // All methods are safe for concurrent use, and run one at a time. They return an error with
-// the code Conflict once the task has ended or while it is paused, and StorageLow or
-// QuotaExceeded if nothing more may be recorded.
+// the code Conflict once the task has ended, and while it is paused. They return StorageLow
+// or QuotaExceeded if nothing more may be recorded.
 type Driver struct {
 	rt   *Runtime
 	task identity.TaskID

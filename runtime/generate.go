@@ -81,8 +81,9 @@ func (x *exchange) level() model.WindowLevel {
 }
 
 // prepare builds a request that fits into the model's context window. It
-// compresses a conversation that nearly fills the window and rejects one that
-// is too long even then, since a provider would reject or truncate it.
+// compresses a conversation that nearly fills the window. It rejects a
+// conversation that is too long even then, since a provider would reject or
+// truncate it.
 func (x *exchange) prepare(ctx context.Context) error {
 	if err := x.build(ctx); err != nil || !x.model.language {
 		return err

@@ -19,8 +19,8 @@ var errHeld = errors.New("agent is paused")
 
 // PauseTask pauses a task until UnpauseTask. No call of its agents starts and no model is asked
 // after it returns. Calls and answers that have begun end and are recorded. A task that is
-// paused stays as it is, except that the operator's pause replaces that of a caller. Errors:
-// those of org.Org.HoldTask.
+// paused does not change, except that the operator's pause replaces the pause of a caller.
+// Errors: those of org.Org.HoldTask.
 func (rt *Runtime) PauseTask(ctx context.Context, by identity.Principal, id identity.TaskID, reason string) error {
 	return rt.setHeld(ctx, id, journal.Paused{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
 		return rt.org.HoldTask(by, task, reason)

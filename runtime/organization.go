@@ -126,8 +126,8 @@ func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Even
 }
 
 // change commits an action of a principal in its name. The action of an active
-// agent goes to the agent's journal, whose loop waits for the call meanwhile;
-// that of others goes to the organization's stream.
+// agent goes to the journal of the agent. The loop of the agent waits for the
+// call meanwhile. Other actions go to the organization's stream.
 func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) error) error {
 	b := &journal.Batch{Prepare: prepare}
 	if by.Kind == identity.Agent {
@@ -145,8 +145,8 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 }
 
 // SpawnAgent creates an agent below the calling agent and, if first is not nil,
-// sends it its first message in the same commit. The budget of the agent is taken from that of
-// its parent in that commit, too. A repeated call finds the agent that its first attempt
+// sends it its first message in the same commit. The same commit takes the budget of the agent
+// from the budget of its parent. A repeated call finds the agent that its first attempt
 // created. Errors: those of org.SpawnSpec; budget_exceeded, with the detail left.
 func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.DeriveID(string(c.ID), "agent"))
@@ -186,7 +186,8 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 	return out, err
 }
 
-// endedAgent returns the record of an agent that is terminated, nil if there is none.
+// endedAgent returns the record of an agent that is terminated. It returns nil if there is no such
+// agent.
 func (rt *Runtime) endedAgent(ctx context.Context, id identity.AgentID) (*org.Agent, error) {
 	if ended, err := rt.wasTerminated(ctx, id); !ended || err != nil {
 		return nil, err

@@ -15,9 +15,9 @@ import (
 // go on when the task is retried.
 var errTaskPaused = errors.New("task is paused")
 
-// needsOperator reports whether only the operator can fix the cause of an error: by a key, an
-// account, a larger budget of the task or more requests. The task is paused then, and nothing of
-// it is lost.
+// needsOperator reports whether only the operator can fix the cause of an error. The operator
+// may have to change a key or an account, or allow a larger budget of the task or more requests.
+// The task is paused then, and nothing of it is lost.
 func needsOperator(err error) bool {
 	if failed, ok := errors.AsType[*model.Error](err); ok && failed.NeedsOperator {
 		return true
@@ -134,7 +134,8 @@ func (rt *Runtime) waitStopped(ctx context.Context, id identity.TaskID) error {
 	}
 }
 
-// EndsTask reports whether an event is the end of its task, and not one that a retry undid.
+// EndsTask reports whether an event is the end of its task. An end that a retry undid does not
+// count.
 func (rt *Runtime) EndsTask(e journal.Event) bool {
 	if _, ended := e.Body.(journal.TaskEnded); !ended {
 		return false

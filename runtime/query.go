@@ -28,9 +28,9 @@ func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 }
 
 // EndedAgents yields the terminated agents of a task, or all for "", with their
-// briefs. Agents whose record has kind agent come before those of kind
-// terminated; both are sorted by id. A damaged record is yielded with its
-// error, and the sequence continues.
+// briefs. Agents whose record has kind agent come before agents whose record
+// has kind terminated. Both are sorted by id. A damaged record is yielded with
+// its error, and the sequence continues.
 func (rt *Runtime) EndedAgents(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
 	return func(yield func(org.Agent, error) bool) {
 		_ = rt.terminatedOfKind(ctx, org.KindAgent, task, yield) && rt.terminatedOfKind(ctx, org.KindTerminated, task, yield)

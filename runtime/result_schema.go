@@ -16,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// CheckResultSchema rejects a schema that no result can be checked against; nil is none.
+// CheckResultSchema rejects a schema that no result can be checked against. Nil means no schema.
 // Errors: InvalidArguments.
 func CheckResultSchema(schema json.RawMessage) error {
 	if schema == nil {
@@ -149,8 +149,9 @@ func correction(problem error) string {
 	return errcode.Message(problem) + ". Answer again, with one JSON value that fits the schema and no other text."
 }
 
-// askForResult sends the first agent of an idle task a message that says why its result does
-// not fit, once, and once more after each retry. It reports whether it did; the task then goes on.
+// askForResult sends a message to the first agent of an idle task. The message says why its result
+// does not fit. It is sent once, and once more after each retry. It reports whether it did; the
+// task then goes on.
 func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem error) (asked bool, err error) {
 	m := model.Message{
 		ID: identity.DeriveID(string(task.ID), "result", strconv.FormatUint(task.EndSeq, 10)), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),
@@ -165,8 +166,8 @@ func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem err
 	return err == nil, err
 }
 
-// resultSchema returns the schema that the result of an agent must fit: that of the task for
-// its first agent, and that of its role for any other. Nil is any result.
+// resultSchema returns the schema that the result of an agent must fit. The first agent of a task
+// has the schema of the task. Any other agent has the schema of its role. Nil allows any result.
 func (rt *Runtime) resultSchema(a org.Agent) json.RawMessage {
 	task, ok := rt.org.TaskByID(a.Task)
 	if !ok || task.Top == a.ID {

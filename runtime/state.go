@@ -144,9 +144,9 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	}
 }
 
-// startedEffect returns the effect class of a call that was started. One that has used an
-// approval is never repeated, as if it were Mutating: the rules may be gone, and the arguments
-// were perhaps an approver's.
+// startedEffect returns the effect class of a call that was started. A call that has used an
+// approval is never repeated, as if it were Mutating. The rules may be gone, and an approver
+// may have set the arguments.
 func startedEffect(b journal.ToolCall) tool.Effect {
 	if b.Approval != "" {
 		return tool.Mutating
