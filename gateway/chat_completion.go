@@ -124,8 +124,8 @@ func (a *api) chatSpec(q openaiapi.Request, sender identity.Principal) (org.Task
 
 // awaitCompletion returns the record of a task that is done.
 //
-// Errors: that of a task that has failed or is cancelled, Conflict for one that is paused or
-// still runs after maxWait.
+// Errors: the error of a task that has failed or is cancelled; Conflict for a task that is
+// paused or still runs after maxWait.
 func (a *api) awaitCompletion(r *http.Request, id identity.TaskID) (org.Task, error) {
 	task, err := a.awaitAsked(r, id)
 	switch {

@@ -53,8 +53,8 @@ func (a *api) listItems(r *http.Request) (any, error) {
 	return paginate(r, a.items.ListItems(), key, func(i wire.ConfigItem) wire.ConfigItem { return i })
 }
 
-// applyItem applies an item. Only the owner of the data directory may use variables in it: they
-// are those of this process, and a description shows them.
+// applyItem applies an item. Only the owner of the data directory may use variables in it. They are
+// the variables of this process, and a description shows them.
 func (a *api) applyItem(r *http.Request) (any, error) {
 	q, err := decode[wire.ConfigItemRequest](r)
 	if err != nil {

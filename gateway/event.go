@@ -168,9 +168,9 @@ func (s *eventStream) open() {
 	_ = s.flush()
 }
 
-// sendAll sends the public events of a task until one that ends reports. It returns the
-// error of events, or of authorize, which is called before each event. It
-// returns nil when the client disconnects.
+// sendAll sends the public events of a task until it has sent an event that ends
+// reports. It returns the error of events, or of authorize, which is called before each
+// event. It returns nil when the client disconnects.
 func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], ends func(journal.Event) bool, authorize func() error) error {
 	for e, err := range events {
 		if err != nil {

@@ -118,8 +118,8 @@ func (a *api) searchEvents(ctx context.Context, q eventQuery, before uint64, lim
 	return list, next, nil
 }
 
-// streamEvents answers with a stream of events: those after the last one that the client
-// has received, or the newest ones, and with follow those that come later.
+// streamEvents answers with a stream of events. These are the events after the last event that the
+// client has received, or the newest events. With follow, the stream continues with later events.
 func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, q eventQuery, p paging, follow bool) error {
 	if p.after != "" {
 		return errcode.New(errcode.InvalidArguments, "a stream has no cursor; use after").With("field", "cursor")

@@ -165,8 +165,8 @@ func (v visibility) filter(set *toolgroups.GroupSet) *toolgroups.GroupSet {
 	return &filtered
 }
 
-// groupOf returns the group that a tool is shown in: its own to the operator, to a
-// caller the one through which its role has it.
+// groupOf returns the group in which a tool is shown. The operator sees the tool's own group. A
+// caller sees the group through which its role has the tool.
 func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
 	if v.all {
 		return h.Group
@@ -187,8 +187,8 @@ func (v visibility) show(h *toolgroups.ToolHandle) wire.Tool {
 // maxKnownStates limits the states that an error lists.
 const maxKnownStates = 20
 
-// checkState returns the error for a workflow state that no visible tool names, neither as
-// one in which it is offered nor as the one that it leads to. "" is no state.
+// checkState returns an error for a workflow state that no visible tool names. A tool names the
+// states in which it is offered, and the state that it leads to. "" means no state.
 func (v visibility) checkState(state string) error {
 	known := map[string]bool{toolgroups.Undefined: true}
 	for _, h := range v.tools() {

@@ -41,8 +41,8 @@ func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator
 // sender in its context, for SenderOf. Reading the body to its end fails if the sender
 // would not be authenticated any more, with the error of Revalidate.
 //
-// Errors: that of the Authenticator, unless the set has ScopeNone; InsufficientPermissions
-// if the set does not have the sender's scope.
+// Errors: the error of the Authenticator, unless the set has ScopeNone;
+// InsufficientPermissions if the set does not have the sender's scope.
 func (f Authenticator) AdmitRequest(r *http.Request, takes ScopeSet) (*http.Request, error) {
 	p, err := f(r)
 	if err != nil {

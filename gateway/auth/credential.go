@@ -50,8 +50,8 @@ func (t *TokenStore) isIssuerUser(user identity.UserName) bool {
 	return slices.ContainsFunc(t.ListIssuers(), func(i Issuer) bool { return strings.HasPrefix(string(user), i.Name+":") })
 }
 
-// IsActiveCredential reports whether a text of CredentialOf is that of a configured token now,
-// with the same name, scope and role, which has not expired.
+// IsActiveCredential reports whether a text of CredentialOf belongs to a token that is configured
+// now and has not expired. The name, the scope and the role must be the same.
 func (t *TokenStore) IsActiveCredential(text string) bool {
 	return slices.ContainsFunc(t.ListTokens(), func(token Token) bool {
 		return subtle.ConstantTimeCompare([]byte(token.credential()), []byte(text)) == 1 && !t.expired(token)

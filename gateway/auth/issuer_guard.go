@@ -129,9 +129,12 @@ func (t *TokenStore) verifyAndRemember(r *http.Request, set *issuerSet, guard *i
 
 // verify returns the claims of a valid token.
 //
-// Errors: Unauthenticated for a token that is not valid, RateLimited for an address that has
-// shown too many of them or has too many requests that wait, ToolUnavailable if the issuer does
-// not answer.
+// Errors:
+//
+//   - Unauthenticated for a token that is not valid
+//   - RateLimited for an address that has shown too many such tokens or has too many requests
+//     that wait
+//   - ToolUnavailable if the issuer does not answer
 func (g *issuerGuard) verify(ctx context.Context, address, token string, digest [sha256.Size]byte) (claimSet, error) {
 	if g.issuer.Verifier.Introspects(token) {
 		if wait := g.failures.Wait(address); wait > 0 {

@@ -72,8 +72,8 @@ func (s *subjectTokens) add(caller identity.Principal, token keptToken, now time
 	s.tokens[caller] = token
 }
 
-// makeRoom removes the tokens that have ended, or else the one that ends first. It must be called with
-// mu held.
+// makeRoom removes the tokens that have ended. If there is still no room, it removes the token that
+// ends first. It must be called with mu held.
 func (s *subjectTokens) makeRoom(now time.Time) {
 	var victim identity.Principal
 	for caller, token := range s.tokens {

@@ -168,8 +168,8 @@ func (t Token) holder() identity.Principal {
 }
 
 // Authenticate is an Authenticator. All invalid tokens are rejected with the same message; the
-// cause is only logged. The permissions of the sender are limited to those of the network that
-// the request comes from (ReplaceNetworks).
+// cause is only logged. The permissions of the network that the request comes from limit the
+// permissions of the sender (ReplaceNetworks).
 func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	p, err := t.identify(r)
 	if err != nil {

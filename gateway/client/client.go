@@ -11,7 +11,7 @@
 //
 // A method is one request, or one for each page of a list. It ends with its context. Every
 // error that the gateway returns is an *errcode.Error with a code, a message and details;
-// errcode.CodeOf returns its code. Other errors are those of the connection.
+// errcode.CodeOf returns its code. Other errors are errors of the connection.
 //
 // The package neither retries nor caches, and it does not import the server. The commands of
 // rolecall use it. docs/api.md describes the API.

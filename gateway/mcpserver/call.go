@@ -15,9 +15,9 @@ import (
 )
 
 // call runs one tool call through the gate. A denied call of a tool that is not
-// offered to the caller returns the zero outcome. A denied call of a tool that
-// is offered in another workflow state, and any call in a suspended role, returns a failure
-// for the model to read.
+// offered to the caller returns the zero outcome. A denied call of a tool that is offered
+// in another workflow state returns a failure for the model to read. So does any call in a
+// suspended role.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
 	ctx, err := s.withRoot(ctx, sc)
 	if err != nil {

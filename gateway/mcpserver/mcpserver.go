@@ -198,9 +198,9 @@ func (s *Server) Close() error {
 // of toolset is ignored.
 //
 // Serve returns an error, before anything is written, if the request is
-// rejected: RoleNotFound and GroupNotFound also for what belongs to another
-// role, ToolUnavailable after Close. A POST to an unknown group is answered
-// with an error of the protocol instead.
+// rejected. It returns RoleNotFound or GroupNotFound also for something that
+// belongs to another role. It returns ToolUnavailable after Close. A POST to an
+// unknown group is answered with an error of the protocol instead.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.Principal) error {
 	if s.lifetime.Err() != nil {
 		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is shutting down")

@@ -119,8 +119,8 @@ func (s *Server) getByTool(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	return completed(result, req.ProtocolVersion()), nil
 }
 
-// checked returns a content of a catalog as the gate checks those of results. One that a call
-// has returned was checked then, and stays as it is.
+// checked returns a content of a catalog as the gate checks the contents of results. One that a
+// call has returned was checked then, and stays as it is.
 func checked(c tool.Content) tool.Content {
 	if c.Note != "" {
 		return c

@@ -166,8 +166,8 @@ func headerOf(extra *sdk.RequestExtra) http.Header {
 	return extra.Header
 }
 
-// resourceError returns the error for a resource that was not read. It is the same for one that does not
-// exist and one that the caller may not read.
+// resourceError returns the error for a resource that was not read. It is the same for a resource
+// that does not exist and for a resource that the caller may not read.
 func resourceError(err error, uri, version string) error {
 	switch errcode.CodeOf(err) {
 	case errcode.ToolNotAvailable, errcode.UnknownTool, errcode.FileNotFound, errcode.ArtifactNotFound, errcode.PathTraversal, errcode.NotADirectory:

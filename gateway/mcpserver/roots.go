@@ -16,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// The limits of a client's roots. The timeout is that of one roots/list.
+// The limits of a client's roots. The timeout is for one roots/list.
 const (
 	maxRoots     = 100
 	rootsTimeout = 5 * time.Second

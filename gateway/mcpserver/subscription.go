@@ -176,8 +176,8 @@ func (s *Server) currentSubscriptions() (list, ended map[subscriptionKey]*subscr
 }
 
 // lookAt notifies the client of a subscription if its resource has changed. A client that may
-// no longer read the resource is not notified, and neither is one that has not yet taken the
-// notification before.
+// no longer read the resource is not notified. A client that has not yet taken the previous
+// notification is not notified either.
 func (s *Server) lookAt(k subscriptionKey, sub *subscription) {
 	defer s.logPanic()
 	if sub.versioner == nil {

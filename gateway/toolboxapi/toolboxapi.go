@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // API serves the requests of Toolbox clients. A request must have been admitted
-// by an auth.Authenticator. The caller's tools are those of its own role; the
+// by an auth.Authenticator. A caller has the tools of its own role. The
 // operator must name a role in the path value role. All methods are safe for
 // concurrent use.
 //

@@ -72,7 +72,8 @@ type ApprovalVote struct {
 }
 
 // ApprovalPattern approves further calls of the same agent and tool within the task. They fit Args,
-// and their other arguments are those of the call that waits. Uses or Seconds is required.
+// and their other arguments are equal to the arguments of the call that waits. Uses or Seconds is
+// required.
 type ApprovalPattern struct {
 	Args    json.RawMessage `json:"args"`              // conditions by path, as of bind
 	Uses    int             `json:"uses,omitempty"`    // how many further calls

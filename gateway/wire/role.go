@@ -9,9 +9,8 @@ import (
 )
 
 // Role is a role's record. Tools lists what its agents and callers may call, if one role is
-// shown. Dangling lists the groups of the role that have no
-// effect, because they are not registered or have another owner than when the
-// role was written.
+// shown. Dangling lists the groups of the role that have no effect. They are not
+// registered, or have another owner than when the role was written.
 type Role struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
