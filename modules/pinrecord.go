@@ -64,7 +64,7 @@ func (r pinRecord) valid() bool {
 	return true
 }
 
-// valid reports whether name and digest are those of the definition.
+// valid reports whether name and digest match the definition.
 func (e pinEntry) valid() bool { return e.Pin.Tool == e.Tool && e.Pin.Digest() == e.Digest }
 
 func newPinEntry(p ToolPin) pinEntry { return pinEntry{p.Tool, p.Digest(), &p} }

@@ -17,9 +17,9 @@ const minRefreshInterval = 100 * time.Millisecond
 type refresher struct{ pending bool }
 
 // NotifyChanged notifies the loader that the groups of a module have changed. It returns at
-// once. Soon ToolGroups is called, once for several changes and at most ten times a second,
-// and the groups are registered in place of the old ones, as by ReloadModule. Groups and tools
-// that are the same stay registered; calls in progress go on. On an error, which is
+// once. Soon the loader calls ToolGroups, once for several changes and at most ten times a
+// second. It registers the groups in place of the old groups, as by ReloadModule. Groups and
+// tools that are the same stay registered; calls in progress go on. On an error, which is
 // logged, the old groups stay. A name that is not loaded is ignored.
 func (l *Loader) NotifyChanged(name string) {
 	l.mu.Lock()

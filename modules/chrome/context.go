@@ -69,7 +69,7 @@ func (c *browserContext) create(ctx context.Context) error {
 	return c.authenticateProxy(ctx)
 }
 
-// restoreKey makes the browser authenticate again if it may have lost the key: a site that clears
+// restoreKey makes the browser authenticate again if it may have lost the key. A site that clears
 // its cookies (Clear-Site-Data) makes Chromium forget the key, too.
 func (c *browserContext) restoreKey(ctx context.Context) error {
 	if !c.proxy.keyMissing.Load() {

@@ -56,8 +56,8 @@ func (c catalog) serverURI(uri string) (string, bool) {
 	return rest, true
 }
 
-// clientURI returns the URI of a resource of the server as clients know it. It is "" for one that
-// would be that of another source.
+// clientURI returns the URI of a resource of the server as clients know it. It is "" if the URI
+// would belong to another source.
 func (c catalog) clientURI(uri string) string {
 	if _, ok := c.serverURI(c.uriPrefix() + uri); !ok {
 		return ""

@@ -56,8 +56,8 @@ func (s *Server) newAttempt(subject Subject, q LoginRequest, expected string) (*
 	return a, nil
 }
 
-// flowConfig returns the configuration of the authorization code flow: with the registered client,
-// or else with a metadata document or a client that is registered now.
+// flowConfig returns the configuration of the authorization code flow. It uses the registered
+// client. Without such a client it uses a metadata document or a client that is registered now.
 func (a *attempt) flowConfig(redirect string) *auth.AuthorizationCodeHandlerConfig {
 	c := a.server.config
 	flow := &auth.AuthorizationCodeHandlerConfig{
@@ -81,8 +81,9 @@ func (a *attempt) flowConfig(redirect string) *auth.AuthorizationCodeHandlerConf
 	return flow
 }
 
-// scopes returns the scopes to request: the configured ones or those that the server names, those
-// that were granted before, and those for which a call has failed since.
+// scopes returns the scopes to request. These are the configured scopes, or else the scopes that
+// the server names. The scopes that were granted before are added, and the scopes for which a call
+// has failed since.
 func (a *attempt) scopes(named []string) []string {
 	c := a.server.config
 	if len(c.Scopes) > 0 {

@@ -23,8 +23,8 @@ const (
 	minRSABits     = 2048
 )
 
-// clientCredentials returns a request for a token in which the client authenticates: with its secret,
-// or with a JWT that its key has signed, which is made for this request.
+// clientCredentials returns a request for a token in which the client authenticates. It uses its
+// secret, or a JWT that its key signs for this request.
 func (s *Server) clientCredentials(at tokenEndpoint) (clientcredentials.Config, error) {
 	c := clientcredentials.Config{ClientID: s.config.ClientID, TokenURL: at.url, EndpointParams: url.Values{}}
 	if s.signer == nil {

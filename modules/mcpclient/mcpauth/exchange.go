@@ -19,8 +19,8 @@ const (
 	typeJWT         = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Exchange says how the token of a person for the server is made of the token with which that person
-// has authenticated at this program (RFC 8693). Nothing is stored.
+// Exchange says how to get the token of a person for the server (RFC 8693). The endpoint exchanges
+// the token with which that person has authenticated at this program. Nothing is stored.
 type Exchange struct {
 	TokenURL string // of the endpoint; "" is the token endpoint of Config.Issuer, which the server names
 	// Proof returns the token with which a subject has authenticated, if it may be sent to the

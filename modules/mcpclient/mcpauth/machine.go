@@ -14,8 +14,9 @@ import (
 	"github.com/rolecall/rolecall/internal/backoff"
 )
 
-// issued implements Authorizer with tokens that an issuer issues without a browser: for the client
-// credentials of the configuration, or in exchange for a token of a person. They are in memory only.
+// issued implements Authorizer with tokens that an issuer issues without a browser. The issuer does
+// so for the client credentials of the configuration, or in exchange for a token of a person. They
+// are in memory only.
 type issued struct {
 	server *Server
 	proof  func() (proof, error) // what a token is requested with

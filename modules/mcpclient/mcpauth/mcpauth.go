@@ -1,6 +1,6 @@
 // Package mcpauth authorizes connections to MCP servers with OAuth 2.1, as the Model Context
-// Protocol defines it. A person logs in with a browser, this program has credentials of its own, or
-// the token with which a person has authenticated here is exchanged.
+// Protocol defines it. A person logs in with a browser, or this program has credentials of its own.
+// Or this program exchanges the token with which a person has authenticated here.
 //
 //	logins := mcpauth.NewStore(values, keys)
 //	server, err := mcpauth.New(mcpauth.Config{Server: "web", URL: "https://mcp.example.com/mcp", Logins: logins})
@@ -11,7 +11,7 @@
 // Tokens of logins are stored sealed, and refreshed when they expire. A token belongs to one
 // server, one subject, one issuer and one address; nothing else can use it. Servers and issuers are
 // untrusted. Redirects are errors, and addresses that are not public are refused. The issuer of a
-// server is the one that the operator configured or logged in with first.
+// server is the issuer that the operator configured or logged in with first.
 package mcpauth
 
 import (

@@ -191,7 +191,7 @@ func mysqlError(err error) error {
 	return err
 }
 
-// isBroken reports whether an error is that of a broken connection.
+// isBroken reports whether an error comes from a broken connection.
 func isBroken(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)

@@ -19,9 +19,9 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// sqliteDB is a file with several connections that read and one that writes. A slow
-// query blocks no other; writers wait for each other. A database in memory has one
-// connection, which both pools are.
+// sqliteDB is a file with several connections that read and one connection that
+// writes. A slow query blocks no other; writers wait for each other. A database in
+// memory has one connection, which both pools are.
 type sqliteDB struct {
 	readers  *sqlitePool // opened mode=ro
 	writer   *sqlitePool // nil for a read-only file

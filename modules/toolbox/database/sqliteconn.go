@@ -167,8 +167,8 @@ func unlessEOF(err error) error {
 }
 
 // appendSQLite appends a value by its column's declared type, which is "" for an
-// expression. Text is a string, except that a column declared JSON is a document, and
-// the text null of an expression is null, as in MCP Toolbox.
+// expression. Text is a string, with two exceptions, as in MCP Toolbox. The text of a
+// column declared JSON is a document. The text null of an expression is null.
 func appendSQLite(buf []byte, v any, declared string) []byte {
 	text, ok := v.(string)
 	switch {
@@ -223,7 +223,7 @@ type interrupter struct {
 }
 
 // run interrupts repeatedly, because a statement that is about to begin ignores an
-// interrupt. It has its own TLS, since that of the connection is in use.
+// interrupt. It has its own TLS, since the TLS of the connection is in use.
 func (i *interrupter) run() {
 	i.running.Lock()
 	defer i.running.Unlock()

@@ -57,8 +57,8 @@ func (s *Set) TemplateNames() []string { return s.names(func(p *parameter) bool 
 // expression only because of Options.AnchorAllowed.
 func (s *Set) AnchoredNames() []string { return slices.Clone(s.anchored) }
 
-// AllowedTexts returns the values that the named parameter may have, as texts: those of a list,
-// and true and false of a boolean. It returns nil if there are others.
+// AllowedTexts returns the values that the named parameter may have, as texts. These are the values
+// of a list, and true and false for a boolean. It returns nil if there are others.
 func (s *Set) AllowedTexts(name string) (texts []string) {
 	i, ok := s.indexes[name]
 	if !ok {

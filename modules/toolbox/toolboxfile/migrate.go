@@ -8,10 +8,11 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// MigrateFile returns a configuration in the current form: documents with kind,
-// name and type, where Toolbox's v1 form has nested maps and its older v2 form
-// has plural kinds. It renames only what the schema names, never a key inside a
-// default. Comments and variables are kept; the layout is the YAML writer's.
+// MigrateFile returns a configuration in the current form, which has documents
+// with kind, name and type. Toolbox's v1 form has nested maps, and its older v2
+// form has plural kinds. It renames only what the schema names, never a key
+// inside a default. Comments and variables are kept; the layout is the YAML
+// writer's.
 //
 // It returns data itself if every document is in the current form. It
 // rejects data that is not YAML, not a configuration, or cannot be rewritten

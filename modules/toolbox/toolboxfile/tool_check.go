@@ -156,7 +156,7 @@ func (r *Reader) CheckTools() bool {
 	return !r.stale
 }
 
-// label sets the labels of a tool: its own, and those of its source or server.
+// label sets the labels of a tool: its own labels, and the labels of its source or server.
 func (c *crossChecker) label(t *DeclaredTool) {
 	l := t.own
 	switch {

@@ -10,8 +10,8 @@
 // The three spellings of Toolbox may be mixed in one file. The current one has documents
 // with kind, name and type. The older v2 form has plural kinds, and the v1 form has
 // nested maps. [MigrateFile] rewrites the two older ones in the current one.
-// [Reader.ReuseTool] takes tools from an earlier reading, so that a change of one tool
-// in thousands is fast.
+// [Reader.ReuseTool] takes tools from an earlier reading. So a change of one tool in
+// thousands is fast.
 //
 // The package returns declarations only: package toolbox runs the tools. It opens no
 // database and verifies no token.
@@ -116,8 +116,8 @@ const (
 	SourceHTTP             = "http"
 )
 
-// The profiles of a source, which say how allowedValues of its tools are read that could be literals
-// or expressions: they are rejected, or they are expressions for whole values.
+// The profiles of a source. A profile says how to read allowedValues of its tools that could be
+// literals or expressions. They are rejected, or they are expressions for whole values.
 const (
 	ProfileStrict = "strict"
 	ProfileCompat = "compat"

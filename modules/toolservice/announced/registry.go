@@ -6,8 +6,8 @@
 //	stop, err := announcer.OpenAnnouncements(ctx, registry.Receive)
 //
 // What a service says is not trusted. An announcement counts only if it is signed with the key
-// that the operator made for its id. Its tools are pinned as those of MCP servers
-// (modules.PinStore), and its hints about effects change nothing.
+// that the operator made for its id. Its tools are pinned as the tools of MCP servers are
+// (modules.PinStore). Its hints about effects change nothing.
 package announced
 
 import (

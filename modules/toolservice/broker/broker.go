@@ -116,7 +116,7 @@ type Config struct {
 }
 
 // ReadSettings decodes c.Settings into the struct that settings points to. Without Settings it
-// changes nothing. The error of encoding/json is that of a wrong type or an unknown field; the
+// changes nothing. The error of encoding/json is about a wrong type or an unknown field. The
 // Check of a kind says what to write instead.
 func (c Config) ReadSettings(settings any) error {
 	if len(c.Settings) == 0 {

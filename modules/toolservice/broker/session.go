@@ -86,7 +86,7 @@ func (l *SessionLink[S]) run(opened chan<- error) {
 	}
 }
 
-// reopen opens a session as soon as that succeeds. The error is that of a closed link.
+// reopen opens a session as soon as that succeeds. The error is the error of a closed link.
 func (l *SessionLink[S]) reopen() (S, error) {
 	delays := backoff.Backoff{Initial: FirstDelay, Max: LongestDelay, Jitter: true}
 	for {

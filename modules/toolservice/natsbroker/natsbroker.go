@@ -1,5 +1,5 @@
-// Package natsbroker reaches tool services through NATS: an external server or cluster, or one
-// that runs in this process.
+// Package natsbroker reaches tool services through NATS. This is an external server or
+// cluster, or a server that runs in this process.
 //
 // A request goes to the subject of its queue. Each response goes to an inbox that only the
 // caller subscribes to. So the response queue of a service is not used. No message is stored.

@@ -16,9 +16,8 @@
 //		}
 //	}
 //
-// With a key, a request without a valid call token is rejected before the handler is called,
-// so what Call.Token says about the caller is true. Several processes with the same ID share the
-// requests.
+// With a key, a request without a valid call token is rejected before the handler is called. So
+// Call.Token describes the caller truly. Several processes with the same ID share the requests.
 //
 // The package imports no other part of rolecall than package protocol.
 package service
@@ -61,8 +60,8 @@ type Options struct {
 	Log           *slog.Logger  // nil discards
 }
 
-// Handler answers one call. The text is the result that the model reads; an error is one that it
-// reads, too. ctx ends when the caller stops waiting or the service stops. A panic is an error.
+// Handler answers one call. The text is the result that the model reads. The model also reads an
+// error. ctx ends when the caller stops waiting or the service stops. A panic is an error.
 // Handlers run concurrently.
 type Handler func(ctx context.Context, c *Call) (string, error)
 
