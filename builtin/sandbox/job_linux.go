@@ -108,7 +108,7 @@ func (s *spec) exec(to *os.File) report {
 
 // supervise starts the program as a child; this process stays the init process
 // of the pid namespace. When the starter ends, the kernel kills this process
-// (PDEATHSIG), and so the namespace. A program that were init could switch that
+// (PDEATHSIG), and so the namespace. A program that is init could switch this
 // off. supervise returns only if the program does not start.
 func (s *spec) supervise(path string, argv []string, to *os.File) error {
 	program, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})

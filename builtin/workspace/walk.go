@@ -28,7 +28,7 @@ type walker struct {
 
 // walk calls visit for everything below dir, with the name relative to the
 // workspace. Entries that vanish meanwhile are skipped. The error of visit has
-// the same meaning as that of a fs.WalkDirFunc.
+// the same meaning as the error of a fs.WalkDirFunc.
 func (w *walker) walk(dir string) error {
 	if err := checkDirectory(w.root, dir); err != nil {
 		return err

@@ -44,8 +44,8 @@ const (
 	MayWrite  = true
 )
 
-// CheckDisk returns an error unless the disk has room for a program that may write, or for
-// one that can only delete. Errors: storage_low.
+// CheckDisk returns an error unless the disk has room for a program. mayWrite says whether the
+// program may write, or can only delete. Errors: storage_low.
 func (d *Dir) CheckDisk(mayWrite bool) error {
 	s := d.diskSpace()
 	least := s.least(mayWrite)
