@@ -118,9 +118,10 @@ func (b *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []mo
 	return a
 }
 
-// arguments returns text as JSON: text that is not valid JSON is quoted, empty text becomes
-// an empty object, and an object that was encoded twice is decoded once. In the last call of a truncated answer empty text
-// is quoted too, since the arguments may not have arrived.
+// arguments returns text as JSON. It quotes text that is not valid JSON. It turns empty
+// text into an empty object. It decodes an object that was encoded twice once. In the last
+// call of a truncated answer empty text is quoted too, since the arguments may not have
+// arrived.
 func arguments(text string, truncated bool) json.RawMessage {
 	switch {
 	case strings.TrimSpace(text) == "" && !truncated:

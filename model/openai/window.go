@@ -50,8 +50,8 @@ var windowFields = []string{"max_model_len", "context_length", "context_window",
 // server may be set to less.
 var modelFields = []string{"max_context_length", "meta.n_ctx_train"}
 
-// listedWindow returns the window of a model in a list of models. A list of one model is
-// that of a server that serves no other.
+// listedWindow returns the window of a model in a list of models. A server with a list of one model
+// serves no other model.
 func listedWindow(list gjson.Result, name string) (w provider.ServerWindow) {
 	models := list.Get("data").Array()
 	for _, m := range models {

@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// The field names here and in line have fewer than eight bytes, the least that a secret
-// has, so that hiding secrets never hides a name.
+// The field names here and in line have fewer than eight bytes. A secret has at least eight bytes.
+// So hiding secrets never hides a name.
 
 // item is the part of a model.Item that is the same in every run. One field is set.
 type item struct {
