@@ -93,8 +93,8 @@ type titledValue struct {
 	Title string `json:"title"`
 }
 
-// formats are the formats of texts. There is none for passwords: a question must not ask for
-// what is secret.
+// formats are the formats of texts. There is none for passwords: a question must not ask for a
+// secret.
 var formats = []string{"", "email", "uri", "date", "date-time"}
 
 // parseForm parses the schema of a question.
