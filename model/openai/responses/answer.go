@@ -260,8 +260,8 @@ func (a *answer) parts() []chat.AnswerPart {
 	return parts[:complete]
 }
 
-// rawReasoning returns a reasoning item as the server wants it back, since the server has not
-// stored the item. It returns "" if the item has neither text nor encrypted content.
+// rawReasoning returns a reasoning item as the server wants it back. It returns "" if the item has
+// neither text nor encrypted content, since the server has not stored the item.
 func rawReasoning(doc gjson.Result) string {
 	encrypted, content := doc.Get("encrypted_content"), doc.Get("content")
 	if encrypted.Str == "" && (!content.IsArray() || content.Get("#").Int() == 0) {
