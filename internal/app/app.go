@@ -265,7 +265,7 @@ func (a *App) Handler() (http.Handler, error) {
 	})
 }
 
-// registerModuleKinds registers the module kinds that ship and those of Options.
+// registerModuleKinds registers the module kinds that ship and the kinds of Options.
 func (a *App) registerModuleKinds() error {
 	ours := []modules.ModuleKind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
 	for _, k := range append(ours, a.options.Kinds...) {

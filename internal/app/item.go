@@ -19,7 +19,7 @@ import (
 // disk. An item that is not valid is rejected, and nothing changes. Other items may become broken
 // by a valid one. Existing roles stay as they are.
 //
-// Errors: InvalidConfig; LimitExceeded if there are too many items; those of
+// Errors: InvalidConfig; LimitExceeded if there are too many items; the errors of
 // runtime.Runtime.UseOperationApproval.
 func (a *App) ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error) {
 	kind, err := config.FindItemKind(kind)
@@ -41,7 +41,7 @@ func (a *App) ApplyItem(ctx context.Context, kind, name, text string, from runti
 func (a *App) UsesVariables(text string) bool { return config.UsesVariables(text) }
 
 // DeleteItem deletes an applied item and returns it as it was. Items that need it become broken.
-// Errors: ItemNotFound; InvalidConfig if the files need the item; those of
+// Errors: ItemNotFound; InvalidConfig if the files need the item; the errors of
 // runtime.Runtime.UseOperationApproval.
 func (a *App) DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error) {
 	if known, err := config.FindItemKind(kind); err == nil {

@@ -256,9 +256,9 @@ func (a *App) discard(ctx context.Context, ch *configChange) error {
 
 // install is the second phase of a change: it makes a prepared configuration active.
 // Groups, toolsets, roles and the limits of programs and requests change together, in one
-// commit and one change of the registry. If that fails, nothing has changed. Around it
-// nothing is found that only one of the two configurations has: models of both can be
-// found by name, and an auth service that changes accepts no token.
+// commit and one change of the registry. If that fails, nothing has changed. During the
+// change, models of both configurations can be found by name. An auth service that
+// changes accepts no token.
 //
 // A call in progress in a replaced module delays none of this for longer than
 // drainTimeout. summary is nil if nothing was changed.

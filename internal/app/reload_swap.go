@@ -44,10 +44,10 @@ func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 	return a.registerToolsets(tx, ch)
 }
 
-// declaredGroups returns the groups of the modules that failed to start and have no
-// predecessor, of the services that may announce themselves, and the group that applied tools
-// join. Which groups a module has is known when it runs; until then its group has the name of the
-// module.
+// declaredGroups returns the groups of the modules that failed to start and have no predecessor.
+// It also returns the groups of the services that may announce themselves, and the group that
+// applied tools join. The groups of a module are known only when it runs. Until then its group
+// has the name of the module.
 func (a *App) declaredGroups(ch *configChange) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	declared := map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.DefaultGroup: toolgroups.Config}
 	for _, name := range ch.failedModules {

@@ -113,15 +113,15 @@ func (s *Schema) Parse(args json.RawMessage) error {
 	return err
 }
 
-// Read does what Parse does and also compares args with the schema, in the same pass. If it
-// reports true, Validate would accept args and need not be called. Otherwise Validate decides
-// and describes the problems.
+// Read works as Parse, and also compares args with the schema in the same pass. If it reports
+// true, Validate would accept args and need not be called. Otherwise Validate decides and
+// describes the problems.
 func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
 	fits, _, err = s.read(args)
 	return fits, err
 }
 
-// read does what Read does and also returns the number of values in args.
+// read works as Read, and also returns the number of values in args.
 func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 	c, err := s.compile()
 	if err != nil {

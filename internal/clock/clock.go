@@ -1,5 +1,5 @@
-// Package clock provides a clock that never goes back, for checks of expiry: what has
-// expired once stays expired when the wall clock is set back.
+// Package clock provides a clock that never goes back, for checks of expiry. Something
+// that has expired once stays expired when the wall clock is set back.
 //
 //	c := clock.NewForward(time.Now)
 //	expired := !c.Now().Before(deadline)

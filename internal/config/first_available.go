@@ -30,8 +30,8 @@ func (it item) rejectCycle(at yamldoc.Value, list []string) {
 	}
 }
 
-// standsFor returns a model's name and those of all models that it may stand for, in the
-// order in which they are tried.
+// standsFor returns a model's name and the names of all models that it may stand for, in the order
+// in which they are tried.
 func (c *Config) standsFor(name string) (names []string) {
 	seen := map[string]bool{}
 	var visit func(string)

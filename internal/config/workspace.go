@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// Workspace is a directory in which callers and tasks work: a document of kind workspace, or
-// a field workspace of the organization, a role or a token.
+// Workspace is a directory in which callers and tasks work. It is a document of kind
+// workspace, or a field workspace of the organization, a role or a token.
 //
 //	kind: workspace
 //	name: reports

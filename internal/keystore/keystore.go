@@ -171,7 +171,7 @@ func (s *Store) Organization() (string, error) {
 	return c.Organization, err
 }
 
-// ListKeys returns the keys without their secrets: those of one use and name together, the
+// ListKeys returns the keys without their secrets. Keys of one use and name are together, the
 // newest first. It leaves out those that are no longer valid.
 func (s *Store) ListKeys() ([]Key, error) {
 	s.mu.Lock()

@@ -36,7 +36,7 @@ var sizeOf = map[string]func([]byte) (width, height int, err error){
 func IsType(mediaType string) bool { return sizeOf[mediaType] != nil }
 
 // Inspect returns the type and size of the picture in data. The first bytes decide, whatever a
-// sender says. It returns an error that says why data is not shown: it is no picture, its header
+// sender says. It returns an error that says why data is not shown. It is no picture, its header
 // is damaged, or it has more than MaxSide pixels in one direction.
 func Inspect(data []byte) (Info, error) {
 	kind := http.DetectContentType(data)

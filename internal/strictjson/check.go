@@ -40,8 +40,8 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset) }
 
-// CheckKeys returns an *Error if data is not a strict JSON document, or has a key that differs
-// from a name in s in case only. s may be nil.
+// CheckKeys returns an *Error if data is not a strict JSON document. It also does so if a key
+// differs from a name in s in case only. s may be nil.
 //
 // CheckKeys reads data once. It allocates memory only for errors, for objects with many keys and
 // for keys with escapes. It is safe for concurrent use.
