@@ -22,8 +22,8 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// chat is a conversation at the terminal with the first agent of an open task. One
-// goroutine, that of run, owns its fields.
+// chat is a conversation at the terminal with the first agent of an open task. The goroutine of run
+// owns its fields.
 type chat struct {
 	c       *common
 	api     *client.Client

@@ -73,7 +73,7 @@ func pausedBy(r client.Role) (text string) {
 	return text
 }
 
-// roleStatus returns the status of a role: that of its record, or paused.
+// roleStatus returns the status of a role: the status of its record, or paused.
 func roleStatus(r client.Role) string {
 	if r.Suspended() && r.Status == org.Active {
 		return "paused"

@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// errorText returns an error for a person, with what to do about it. ctx is that of the
-// command; it ends with a signal.
+// errorText returns an error for a person, with what to do about it. ctx is the context of the
+// command. It ends with a signal.
 func (c *common) errorText(ctx context.Context, err error) string {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return "stopped by a signal before the command was done"

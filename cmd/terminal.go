@@ -102,7 +102,7 @@ func (t *terminal) keepArea() {
 	t.area = nil
 }
 
-// holdOutput holds back all output except that of a promptWriter, until release is called.
+// holdOutput holds back all output except the output of a promptWriter, until release is called.
 func (t *terminal) holdOutput() (release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
