@@ -77,8 +77,9 @@ func runRoleLint(ctx context.Context, c *common, api *client.Client, ref string,
 	return printLint(c.out, lint)
 }
 
-// printLint prints the result of a lint for people. It prints the range that was read, the groups
-// that the role has and that its calls used, and the groups to write in place of them.
+// printLint prints the result of a lint for people. It prints the range that was read, and the
+// groups that the role has and that its calls used. It also prints the groups to write in place of
+// them.
 func printLint(out io.Writer, l client.RoleLint) error {
 	if err := lintFields(l).print(out); err != nil {
 		return err

@@ -28,7 +28,7 @@ var nullableAgentFields = []string{"group", "state", "history", "role"}
 // of the sender, or a role that the request names. With Accept: text/event-stream it also sends
 // the events of the agent's calls.
 //
-// Errors: those of startTask. A task that fails is an answer.
+// Errors: the errors of startTask. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
 	return a.askBy(w, r, decodeAgentRequest)
 }

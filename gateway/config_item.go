@@ -16,12 +16,13 @@ type ItemKeeper interface {
 	// ListItems lists the items, sorted by kind and name.
 	ListItems() []wire.ConfigItem
 	// ApplyItem returns when the item is active and on disk. One that is not valid changes nothing.
-	// Errors: InvalidConfig, LimitExceeded, Conflict, and those of runtime.Runtime.UseOperationApproval.
+	// Errors: InvalidConfig, LimitExceeded, Conflict, and the errors of
+	// runtime.Runtime.UseOperationApproval.
 	ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error)
 	// UsesVariables reports whether a value of an item has a variable, ${NAME}, however it is written.
 	UsesVariables(text string) bool
-	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig,
-	// Conflict, and those of runtime.Runtime.UseOperationApproval.
+	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig, Conflict, and the
+	// errors of runtime.Runtime.UseOperationApproval.
 	DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error)
 }
 

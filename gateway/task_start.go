@@ -26,9 +26,12 @@ const maxKeyBytes = 200
 // startTask starts a task and answers when it is recorded. A request with the same
 // Idempotency-Key and the same body answers with the task of the first one.
 //
-// Errors: the errors of runtime.Runtime.StartTask; InsufficientPermissions if callers in the
-// sender's role may not start tasks (org.Org.MayStartTasks); Conflict if this process starts
-// no tasks for others.
+// Errors:
+//
+//   - the errors of runtime.Runtime.StartTask
+//   - InsufficientPermissions if callers in the sender's role may not start tasks
+//     (org.Org.MayStartTasks)
+//   - Conflict if this process starts no tasks for others
 func (a *api) startTask(r *http.Request) (any, error) {
 	q, release, err := a.decodeTask(r)
 	defer release()

@@ -158,8 +158,8 @@ func (o *Org) HoldTask(by identity.Principal, stored *Task, reason string) ([]Re
 // task. stored is the record of the task; ReleaseTask updates it.
 //
 // The error has the code TaskNotFound, or Conflict if HoldTask has not paused the task. It
-// has the code InsufficientPermissions for agents, for a caller if the operator has paused
-// the task, and for a caller that may not start the task any more.
+// has the code InsufficientPermissions for agents. A caller gets this code if the operator
+// has paused the task, or if the caller may not start the task any more.
 func (o *Org) ReleaseTask(by identity.Principal, stored *Task) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

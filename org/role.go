@@ -221,8 +221,8 @@ func (o *Org) SuggestRole(name string) string {
 	return textutil.SuggestName(name, known)
 }
 
-// findActive returns the active role that an id or exactly a name means for by. The errors
-// are those of FindRole. It must be called with mu held.
+// findActive returns the active role that an id or exactly a name means for by. It returns the
+// errors of FindRole. It must be called with mu held.
 func (o *Org) findActive(by identity.Principal, idOrName string) (r *Role, err error) {
 	switch found, known := o.roles[identity.RoleID(idOrName)]; {
 	case known && o.mayFind(by, found):
@@ -335,8 +335,8 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 }
 
 // DeleteRole deletes a role. Its agents, and the agents of all roles that they created,
-// lose all permissions. The record is kept with the status Deleted. The errors are those
-// of UpdateRole.
+// lose all permissions. The record is kept with the status Deleted. It returns the
+// errors of UpdateRole.
 func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -352,7 +352,7 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 
 // PreviewUpdate returns a role of the configuration as the operator's spec would change it, and
 // who would gain or lose tools. It changes nothing, and UpdateRole rejects the change: refusal
-// says so. The errors are those of UpdateRole.
+// says so. It returns the errors of UpdateRole.
 func (o *Org) PreviewUpdate(by identity.Principal, id identity.RoleID, spec RoleSpec) (next Role, diff PermissionDiff, refusal, err error) {
 	if err := spec.checkNamedGroups(); err != nil {
 		return Role{}, PermissionDiff{}, nil, err

@@ -104,8 +104,8 @@ type rolePlan struct {
 // role, and of the roles that they created, get nothing back. Only Revive brings the old
 // role back, with the permissions that it had when it was deleted.
 //
-// On an error nothing has changed. Errors are those of CreateRole and UpdateRole, with
-// the name of the role.
+// On an error nothing has changed. It returns the errors of CreateRole and UpdateRole,
+// with the name of the role.
 func (o *Org) ApplyRoles(c RoleConfig, groups toolgroups.Change) ([]RoleEdit, error) {
 	plan, err := o.planConfig(c, groups.Next)
 	if err != nil {

@@ -34,8 +34,8 @@ func (o *Org) PauseRole(by identity.Principal, id identity.RoleID, reason string
 	return o.setSuspension("pause", by, id, Suspension{o.config.Now().UTC(), by.String(), reason})
 }
 
-// ResumeRole ends the pause of a role and returns who gains tools. The errors are those
-// of PauseRole. A role that is not paused does not change.
+// ResumeRole ends the pause of a role and returns who gains tools. It returns the errors of
+// PauseRole. A role that is not paused does not change.
 func (o *Org) ResumeRole(by identity.Principal, id identity.RoleID) (Role, PermissionDiff, []RecordChange, error) {
 	return o.setSuspension("resume", by, id, Suspension{})
 }

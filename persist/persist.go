@@ -30,11 +30,11 @@
 //	runnable  agent → nothing       agents with work to do
 //	records   kind 0 key → record   roles, agents, tasks, artifacts, blobs …
 //
-// All values but the schema are frames. A frame begins with the version (1 byte) and the
-// kind (1 byte): 'e' event, 'i' index, 'm' message, 'r' record, 'a' runnable agent, 'n'
-// integrity record. Then follow 4 bytes with the CRC-32C of bucket, key, version, kind
-// and payload, and the payload. The payload is JSON, except for index, integrity record
-// and records in other formats.
+// All values but the schema are frames. A frame begins with the version (1 byte) and the kind (1
+// byte). The kinds are 'e' event, 'i' index, 'm' message, 'r' record, 'a' runnable agent and 'n'
+// integrity record. Then follow 4 bytes with the CRC-32C of bucket, key, version, kind and
+// payload, and the payload. The payload is JSON, except for index, integrity record and records in
+// other formats.
 //
 // # Integrity
 //

@@ -75,8 +75,8 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 // configuration: calls that have started end normally, later calls are decided by it. A
 // rejected configuration changes nothing.
 //
-// Errors: those of org.Org.ApplyRoles, those of Groups, and those of UseOperationApproval if Oversight
-// changes.
+// Errors: the errors of org.Org.ApplyRoles and of Groups. If Oversight changes, also the
+// errors of UseOperationApproval.
 func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 	if err := checkOversight(s); err != nil {
 		return err

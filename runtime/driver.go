@@ -44,7 +44,7 @@ type Driver struct {
 // DriveTask starts a task of which a Go program makes the calls of the first agent.
 // The spec has no role, no key and is not open.
 //
-// Errors: those of StartTask.
+// Errors: the errors of StartTask.
 func (rt *Runtime) DriveTask(ctx context.Context, spec org.TaskSpec) (*Driver, error) {
 	id := identity.TaskID(identity.NewID())
 	d, err := rt.newDriver(id, org.TopAgentID(id))

@@ -48,9 +48,13 @@ import (
 // are on record.
 //
 // An error means that the call was not started, or that the store has stopped
-// and the outcome is unknown. Errors: Unauthenticated if by is not a caller; StorageLow;
-// QuotaExceeded if the caller has recorded all it may; ToolUnavailable while the runtime closes;
-// the errors of ctx.
+// and the outcome is unknown. Errors:
+//
+//   - Unauthenticated if by is not a caller
+//   - StorageLow
+//   - QuotaExceeded if the caller has recorded all it may
+//   - ToolUnavailable while the runtime closes
+//   - the errors of ctx
 func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
@@ -328,8 +332,8 @@ func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Eve
 // record cannot be read. It waits for a running call of the caller that changes
 // the state.
 //
-// Errors: InsufficientPermissions unless by is the operator, those of
-// org.Org.ResetCaller, and those of ctx.
+// Errors: InsufficientPermissions unless by is the operator; the errors of
+// org.Org.ResetCaller and of ctx.
 func (rt *Runtime) ResetCaller(ctx context.Context, by, caller identity.Principal) error {
 	if by.Kind != identity.Operator {
 		return errcode.New(errcode.InsufficientPermissions, "reset workflow state of %s: only the operator may do that", caller)

@@ -81,7 +81,8 @@ func (t *tracker) dropPaused(run *taskRun) {
 // started the task. RetryTask waits until the agents have stopped, and returns when they are
 // scheduled.
 //
-// Errors: those of org.Org.RetryTask, and Conflict for a task that a program drives no more.
+// Errors: the errors of org.Org.RetryTask, and Conflict for a task that a program drives no
+// more.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
 	if err := rt.waitStopped(ctx, id); err != nil {
 		return err

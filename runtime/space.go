@@ -246,7 +246,7 @@ func (h *diskHold) set(bytes int64) error {
 	return err
 }
 
-// grow holds bytes more. Errors: those of set.
+// grow holds bytes more. Errors: the errors of set.
 func (h *diskHold) grow(bytes int64) error { return h.set(h.bytes + bytes) }
 
 // wait blocks until set succeeds, or ctx ends. Its error is the cause of the end.

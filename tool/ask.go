@@ -68,7 +68,7 @@ func Ask(ctx context.Context, q Question) (Answer, error) {
 	return *all[0].Answer, nil
 }
 
-// AskModel asks the model of the client that calls. Errors are those of Ask.
+// AskModel asks the model of the client that calls. It returns the errors of Ask.
 func AskModel(ctx context.Context, r ModelRequest) (ModelReply, error) {
 	all, err := RequestInput(ctx, nil, InputRequest{Model: &r})
 	if err != nil {
@@ -77,7 +77,7 @@ func AskModel(ctx context.Context, r ModelRequest) (ModelReply, error) {
 	return *all[0].Reply, nil
 }
 
-// ListRoots asks the client that calls for its roots. Errors are those of Ask.
+// ListRoots asks the client that calls for its roots. It returns the errors of Ask.
 func ListRoots(ctx context.Context) ([]Root, error) {
 	all, err := RequestInput(ctx, nil, InputRequest{})
 	if err != nil {

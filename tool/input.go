@@ -100,7 +100,7 @@ type InputSource interface {
 	LastMemo() json.RawMessage
 
 	// RequestInput returns the responses to the requests of a round, in their order. It
-	// returns within a time that it bounds. Errors are those of RequestInput.
+	// returns within a time that it bounds. It returns the errors of RequestInput.
 	RequestInput(ctx context.Context, round InputRound) ([]InputResponse, error)
 }
 

@@ -147,8 +147,8 @@ func (t *TokenStore) SignInIssuers() []string {
 	return slices.Sorted(maps.Keys(set.signIn))
 }
 
-// FinishSignIn begins a session for a user who comes back from an issuer, sets its cookie and
-// returns the local path to which the attempt leads.
+// FinishSignIn begins a session for a user who comes back from an issuer. It sets the cookie
+// of the session and returns the local path to which the attempt leads.
 //
 // Errors:
 //

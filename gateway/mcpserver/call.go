@@ -62,7 +62,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 // withAnswers returns a context in which a tool that may ask asks the client. rounds is nil in
 // versions with sessions, and for other tools.
 //
-// Errors: those of newRoundInput.
+// Errors: the errors of newRoundInput.
 func (s *Server) withAnswers(ctx context.Context, sc *clientScope, c toolCall, d tool.Definition) (context.Context, *roundInput, error) {
 	switch {
 	case d.Asks == tool.AsksNothing || !s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Allowed(): // all denials look alike

@@ -70,7 +70,7 @@ func (c *clientRoots) observe(req sdk.Request) {
 // withRoot returns a context for calls of the client in the directory of its first root that
 // is allowed. Without such a root the context is ctx.
 //
-// Errors: those of ctx.
+// Errors: the errors of ctx.
 func (s *Server) withRoot(ctx context.Context, sc *clientScope) (context.Context, error) {
 	c := sc.roots
 	if c == nil || c.changes.Load() == 0 {

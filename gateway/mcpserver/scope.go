@@ -54,7 +54,8 @@ func WithRequestCount(ctx context.Context, count func() error) context.Context {
 	return context.WithValue(ctx, countKey{}, count)
 }
 
-// countBatch counts the requests of a batch. Errors are those of the function of WithRequestCount.
+// countBatch counts the requests of a batch. It returns the errors of the function of
+// WithRequestCount.
 func countBatch(ctx context.Context, q *request) error {
 	count, ok := ctx.Value(countKey{}).(func() error)
 	if !q.batch || !ok {

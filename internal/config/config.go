@@ -12,8 +12,8 @@
 // [yamldoc.JoinErrors].
 //
 // The documents of MCP Toolbox are read by package toolboxfile into
-// Config.Declarations. [Config.ReloadFiles] reads only the tools that changed, which
-// makes a change of one tool in thousands fast.
+// Config.Declarations. [Config.ReloadFiles] reads only the tools that changed. So a
+// change of one tool in thousands is fast.
 //
 // The package returns declarations only. It creates no role, no model and no
 // tool group, it opens no database and runs no command. API keys are read from

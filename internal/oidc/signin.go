@@ -74,9 +74,14 @@ func (s *Service) endpoint(text string) (*url.URL, error) {
 // IDToken exchanges the code of an authorization for an ID token and verifies it: for this
 // client, with the nonce. answered is the parameter iss of the answer (RFC 9207), "" for none.
 //
-// Errors: Unauthenticated if the issuer or this program rejects the code, if the answer is of
-// another issuer, or if the token is not valid; ToolUnavailable when the issuer could not be
-// asked; ctx's cause. No error contains a part of a code or a token.
+// Errors:
+//
+//   - Unauthenticated if the issuer or this program rejects the code, if the answer is of
+//     another issuer, or if the token is not valid
+//   - ToolUnavailable when the issuer could not be asked
+//   - the cause of ctx
+//
+// No error contains a part of a code or a token.
 func (s *Service) IDToken(ctx context.Context, a Authorization, code, answered string) (string, error) {
 	from, err := s.discover(ctx)
 	if err != nil {

@@ -77,8 +77,8 @@ func (t *Turn) UserText() string {
 // The first turn is a User turn and the last is not an Assistant turn. A turn with a result
 // for every call follows each turn with calls.
 //
-// Without its note, a request begins the next one of the conversation: items that are
-// appended change no earlier turn, except that the last User turn may become longer.
+// Without its note, a request is the beginning of the next request of the conversation.
+// Appended items change no earlier turn, except that the last User turn may become longer.
 func BuildTurns(r model.Request) []Turn {
 	items := r.Items
 	b := newBuilder(r)

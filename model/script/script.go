@@ -159,11 +159,12 @@ func (m *Model) Roles() []string {
 // runtime adds ids to the calls of the Answer and otherwise records it unchanged.
 //
 // An error has the code script_diverged if the script yields something other than what is
-// recorded. It has the code llm_call_failed if there is no script for the role, or if the
-// script throws, exceeds a limit or yields an invalid value. Both have the details step and
-// read. step is the number of the answer in the conversation, from 1. read is the number of
-// messages that were received. A failed turn is over. Record it as an Answer with Finish End
-// and the number read in MessagesRead. The next message then starts the script again.
+// recorded. It has the code llm_call_failed if there is no script for the role. It also has
+// this code if the script throws, exceeds a limit or yields an invalid value. Both have the
+// details step and read. step is the number of the answer in the conversation, from 1. read
+// is the number of messages that were received. A failed turn is over. Record it as an
+// Answer with Finish End and the number read in MessagesRead. The next message then starts
+// the script again.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		answer, err := m.answer(ctx, r)

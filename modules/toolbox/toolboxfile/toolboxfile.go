@@ -9,7 +9,7 @@
 //
 // The three spellings of Toolbox may be mixed in one file. The current one has documents
 // with kind, name and type. The older v2 form has plural kinds, and the v1 form has
-// nested maps. [MigrateFile] rewrites the two older ones in the current one.
+// nested maps. [MigrateFile] rewrites the two older forms in the current form.
 // [Reader.ReuseTool] takes tools from an earlier reading. So a change of one tool in
 // thousands is fast.
 //

@@ -60,7 +60,8 @@ type Driver interface {
 // the driver connects again. Its methods are safe for concurrent use.
 type Link interface {
 	// Send sends a request. sent reports whether the service may receive it; without sent it
-	// surely does not. Errors: ErrUnavailable, ErrBusy, ErrNoService, ErrTooLarge, and those of ctx.
+	// surely does not. Errors: ErrUnavailable, ErrBusy, ErrNoService, ErrTooLarge, and the errors
+	// of ctx.
 	Send(ctx context.Context, m Message) (sent bool, err error)
 	Close() error
 }
