@@ -92,9 +92,9 @@ type ViewResolver interface {
 // once its allowed calls have run. All errors but
 // ErrSuperseded end Gate.Call.
 type CallRecorder interface {
-	// CallPending is called before the calls are decided: requests are those that are
-	// left. It may block until there is room to record them. If it fails, none of them
-	// is decided.
+	// CallPending is called before the calls are decided. requests are the requests
+	// that are left. It may block until there is room to record them. If it fails,
+	// none of them is decided.
 	CallPending(ctx context.Context, requests []CallRequest) error
 
 	// CallStarted records the decisions and intents of the calls. The allowed calls

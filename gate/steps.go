@@ -106,7 +106,7 @@ var checks = []step{
 	{"check retry", (*Gate).checkRetry},
 }
 
-// steps are the checks, and then the one that may wait for people.
+// steps are the checks, and then the step that may wait for people.
 var steps = append(slices.Clip(checks), step{"approve", (*Gate).approve})
 
 // admit takes a request through the steps. It stops at the first denial.
