@@ -94,8 +94,8 @@ func (o *Org) loadNames(source RecordSource) {
 	}
 }
 
-// ResolveRecipient returns the id of the agent that an agent means by a name or an id, among
-// those that it may message. It returns any other text unchanged.
+// ResolveRecipient returns the id of the agent that an agent means by a name or an id. It looks
+// among the agents that the agent may message. It returns any other text unchanged.
 func (o *Org) ResolveRecipient(from identity.AgentID, name string) identity.AgentID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -258,8 +258,8 @@ func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 	return list
 }
 
-// RolesConcerned returns the roles whose agents or callers a change of a role may concern: those
-// that it bounds, the role itself among them.
+// RolesConcerned returns the roles whose agents or callers a change of a role may concern. These
+// are the roles that it bounds, and the role itself.
 func (o *Org) RolesConcerned(id identity.RoleID) []identity.RoleID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

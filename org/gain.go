@@ -26,8 +26,8 @@ func (o *Org) Widens(old, next *Role) bool {
 		slices.ContainsFunc(next.States, func(s string) bool { return !slices.Contains(old.States, s) })
 }
 
-// addsGroups reports whether the set next has groups that are no part of those that the set was of a
-// role has. Whether their tools are others now says nothing: tools come later, and hours end.
+// addsGroups reports whether the set next has groups that are no part of the groups in the set was
+// of a role. It does not compare their current tools: tools come later, and hours end.
 func (o *Org) addsGroups(old *Role, was, next toolgroups.GroupSet) bool {
 	if was.IsAll() || next.IsAll() {
 		return !was.IsAll()

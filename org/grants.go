@@ -111,8 +111,8 @@ func (o *Org) checkGrant(g grantor, name string, use, grant toolgroups.GroupSet)
 		name, o.withSuggestions(g, missing), cmp.Or(textutil.ListNames(slices.Sorted(slices.Values(o.groupsOf(g)))), "none")).With("missing", missing)
 }
 
-// roleLookup returns a role, active or deleted. A dry run passes one that returns roles
-// as they would be after the change.
+// roleLookup returns a role, active or deleted. A dry run passes a roleLookup that returns roles as
+// they would be after the change.
 type roleLookup func(identity.RoleID) (*Role, bool)
 
 // denyAll returns a constraint that allows nothing, for agents whose role, creator,

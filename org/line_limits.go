@@ -34,8 +34,8 @@ func (l LineLimits) within(most LineLimits) LineLimits {
 	return LineLimits{Depth: smaller(l.Depth, most.Depth), Hires: smaller(l.Hires, most.Hires), Seconds: smaller(l.Seconds, most.Seconds)}
 }
 
-// lineLimits returns the limits of a role and of those that created it. It must be called with mu
-// held.
+// lineLimits returns the limits of a role and of the roles that created it. It must be called with
+// mu held.
 func (o *Org) lineLimits(id identity.RoleID) (least LineLimits) {
 	for seen := map[identity.RoleID]bool{}; !seen[id]; {
 		seen[id] = true

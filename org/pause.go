@@ -9,8 +9,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Pause says who has paused a task or the organization until it is resumed. The zero Pause is
-// none.
+// Pause says who has paused a task or the organization until it is resumed. The zero Pause
+// means no pause.
 //
 // A task is paused in two ways, which may come together. A person holds it: HoldTask sets
 // Task.Held, and ReleaseTask removes it. Or an error or its budget stops it: PauseTask sets the

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// maxReachRoles limits the roles below a changed one that CompareReach compares.
+// maxReachRoles limits how many roles below a changed role CompareReach compares.
 const maxReachRoles = 20
 
 // ReachDiff is the effect of a change of a role on what agents of one role reach through other

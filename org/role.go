@@ -81,7 +81,7 @@ type AgentLimits struct {
 	LineLimits
 }
 
-// or returns l with what it does not set taken from other.
+// or returns l. Fields that l does not set come from other.
 func (l AgentLimits) or(other AgentLimits) AgentLimits {
 	return AgentLimits{
 		Rounds: cmp.Or(l.Rounds, other.Rounds), Budget: cmp.Or(l.Budget, other.Budget),

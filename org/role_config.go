@@ -153,8 +153,8 @@ const (
 	roleRevived = "revived"
 )
 
-// planRoles deletes, creates and updates the roles of a configuration in the current
-// roleIndex, which is that of plan. It must be called with mu held.
+// planRoles deletes, creates and updates the roles of a configuration in the current roleIndex,
+// which is the roleIndex of plan. It must be called with mu held.
 func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 	if !c.Keep {
 		plan.edits = o.deleteRolesExcept(c.Roles)

@@ -7,7 +7,7 @@ import (
 )
 
 // rootApprovalKey is the key of the record of KindMeta that holds the approval rules of the
-// organization, which hold for all roles. There is none while it has no rules.
+// organization, which hold for all roles. There is no record while the organization has no rules.
 const rootApprovalKey = "approval"
 
 // organizationApproval returns the rules that hold for all roles. They stand in the role of root.

@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// rootGrantKey is the key of the record of KindMeta that holds what root may grant. There
-// is none while root may grant everything.
+// rootGrantKey is the key of the record of KindMeta that holds what root may grant. There is no
+// record while root may grant everything.
 const rootGrantKey = "rootGrant"
 
 // rootRoleFor returns the role of root with what it may grant. It is never stored as a

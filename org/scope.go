@@ -25,7 +25,7 @@ type scope struct {
 	used     atomic.Bool     // by a caller with a limit, since limitScope has looked at it; changes
 }
 
-// scopeKey identifies a scope. Its fields are those of scope, with bounds as text.
+// scopeKey identifies a scope. It has the fields of scope, with bounds as text.
 type scopeKey struct {
 	role   identity.RoleID
 	root   bool
@@ -35,7 +35,7 @@ type scopeKey struct {
 	orphan bool
 }
 
-// scopeIndex holds all scopes and finds those that a change may affect.
+// scopeIndex holds all scopes and finds the scopes that a change may affect.
 type scopeIndex struct {
 	byKey   map[scopeKey]*scope
 	byRole  map[identity.RoleID]map[*scope]bool

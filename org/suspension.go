@@ -66,10 +66,10 @@ func errSuspended(attempt string, r *Role) error {
 	return errcode.New(errcode.InsufficientPermissions, "%s role %q: the operator has paused it", attempt, r.Name)
 }
 
-// suspensionOf returns the pause of a new role, the zero Suspension if it has none. A
-// new declared role takes the pause of the youngest declared role that has or had its
-// name. So deleting a role and creating it again does not resume it. Without such a
-// role, a damaged record may be the record of a paused role.
+// suspensionOf returns the pause of a new role. A role without a pause has the zero
+// Suspension. A new declared role takes the pause of the youngest declared role that
+// has or had its name. So deleting a role and creating it again does not resume it.
+// Without such a role, a damaged record may be the record of a paused role.
 func (o *Org) suspensionOf(made *Role) Suspension {
 	if !made.declared() {
 		return Suspension{}

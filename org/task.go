@@ -142,7 +142,7 @@ func (a ModelAllowance) Within(most ModelAllowance) ModelAllowance {
 	}
 }
 
-// smallerAmount returns the smaller of two amounts of which 0 is none.
+// smallerAmount returns the smaller of two amounts. An amount of 0 does not count.
 func smallerAmount(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -184,8 +184,8 @@ type TaskSpec struct {
 	Trigger       *TaskTrigger // the trigger that starts it; nil for none; not part of the digest
 }
 
-// AssignedDir is the directory that all agents of a task share. The zero AssignedDir is none:
-// agents then have private ones.
+// AssignedDir is the directory that all agents of a task share. The zero AssignedDir means no
+// shared directory: agents then have private directories.
 type AssignedDir struct {
 	Name     string // of the configured workspace; "" if it has none
 	Path     string
@@ -301,8 +301,8 @@ func (t *Task) bounds() []constraint {
 // The error is a DuplicateKeyError if the caller has started a task with the key of the
 // spec. RoleNotFound: there is no such role, or the role exceeds what the caller may grant.
 // InsufficientPermissions: the groups exceed what the caller may use, or the role or the
-// caller's role is suspended. GroupNotFound: a group does not exist for the caller. Other
-// errors are those of an unknown caller.
+// caller's role is suspended. GroupNotFound: a group does not exist for the caller. For an
+// unknown caller there are other errors.
 func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -165,8 +165,8 @@ func (o *Org) observeChange(groups []toolgroups.GroupID, roles map[identity.Role
 	o.observeRoles(func(r *Role) bool { return o.isBelowAny(r, roles) || o.dependsOn(r, groups) })
 }
 
-// observeRoles records what the roles that choose returns have now, and forgets deleted ones.
-// It must be called with mu held.
+// observeRoles records the current tools of the roles that choose selects. It forgets deleted
+// roles. It must be called with mu held.
 func (o *Org) observeRoles(choose func(*Role) bool) {
 	for id := range o.tools.roles {
 		if role, ok := o.lookupRole(id); !ok || role.Status != Active {

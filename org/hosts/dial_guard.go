@@ -13,8 +13,8 @@ import (
 // ErrNotPublic is the error of DialGuard.Control for an address that is not allowed.
 var ErrNotPublic = errors.New("the address is not public")
 
-// DialGuard decides which IP addresses may be dialed: public ones, and those that the
-// operator has listed.
+// DialGuard decides which IP addresses may be dialed: public addresses, and addresses
+// that the operator has listed.
 //
 //	dialer := net.Dialer{Control: hosts.NewDialGuard(private).Control}
 //
