@@ -120,7 +120,7 @@ func (s *Snapshot) wholeGroup(id GroupID) (*group, bool) {
 	return &group{GroupInfo: GroupInfo{ID: id, Description: "A tool that the server " + server + " does not offer", Owner: home.Owner}}, true
 }
 
-// withoutAPIs returns handles without those that it has under their own names.
+// withoutAPIs returns handles without tools that it also has under their own names.
 func withoutAPIs(handles []*ToolHandle) []*ToolHandle {
 	if !slices.ContainsFunc(handles, (*ToolHandle).IsAPI) {
 		return handles

@@ -57,7 +57,8 @@ func (v *View) addApprovalRule(h *ToolHandle, r approval.Rule) {
 }
 
 // ApprovalRules returns the rules of a tool that the View of e allows, nil if its calls wait for no
-// person. approval.Rules.ForArguments returns those of a call. Callers must not change the list.
+// person. approval.Rules.ForArguments returns the rules of a call. Callers must not change the
+// list.
 func (e *Evaluation) ApprovalRules(h *ToolHandle) approval.Rules {
 	if e.view == nil {
 		return nil

@@ -46,8 +46,8 @@ func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
 	return Narrowing{Set: SetOf(ids...), Tools: tools.count(), Exact: exact}
 }
 
-// AllTools returns the tools of a group and of its descendants, each once, also those that are closed
-// now by their hours. It returns nil for an unknown id.
+// AllTools returns the tools of a group and of its descendants, each once. It includes tools that
+// are closed now by their hours. It returns nil for an unknown id.
 func (s *Snapshot) AllTools(id GroupID) []*ToolHandle {
 	g, ok := s.group(id)
 	if !ok {

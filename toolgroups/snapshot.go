@@ -67,8 +67,8 @@ func (s *Snapshot) LookupGroup(id GroupID) (GroupInfo, bool) {
 	return s.info(g), true
 }
 
-// DirectTools returns the names of the tools of a group without those that it only has through
-// its children.
+// DirectTools returns the names of the tools of a group. It leaves out tools that the group only
+// has through its children.
 func (s *Snapshot) DirectTools(id GroupID) (names []string) {
 	g, ok := s.group(id)
 	if !ok {
@@ -198,7 +198,8 @@ func appendNew(list []*ToolHandle, seen bits, more []*ToolHandle) []*ToolHandle 
 }
 
 // ownMembers returns the tools of a group without its children. Its own tools come first, then the
-// tools of its valid references. A closed group has none, a read part only those that are ReadOnly.
+// tools of its valid references. A closed group has no tools. A read part has only tools that are
+// ReadOnly.
 func (s *Snapshot) ownMembers(g *group) []*ToolHandle {
 	if g.isClosed() {
 		return nil

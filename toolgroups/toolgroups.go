@@ -105,7 +105,7 @@ type Group struct {
 	// registration. The reference has an effect whenever the owner has the tool: the tools
 	// of an MCP server come and go.
 	RefOwners map[string]GroupOwner
-	// OwnerRefs are references to all tools of an owner, also those that come later.
+	// OwnerRefs are references to all tools of an owner, also to tools that come later.
 	OwnerRefs []OwnerRef
 
 	Prompts []Prompt

@@ -246,10 +246,10 @@ func (s Quorum) filled(votes []Vote) bool {
 // Rules are the rules of one call, all of which must be satisfied.
 type Rules []Rule
 
-// ForArguments returns the rules that select a call with these arguments, in order: those without
-// the ones whose Unless allows them. args must be strict JSON. A value that is missing, null, of
-// another type or too costly to check is not allowed, so people are asked. Defaults of the
-// tool's schema do not count: the call itself must have the value.
+// ForArguments returns the rules that select a call with these arguments, in order. It leaves out
+// rules whose Unless allows the arguments. args must be strict JSON. A value that is missing,
+// null, of another type or too costly to check is not allowed, so people are asked. Defaults of
+// the tool's schema do not count: the call itself must have the value.
 func (l Rules) ForArguments(args json.RawMessage, inputs bounds.TaskInputs) Rules {
 	return slices.DeleteFunc(slices.Clone(l), func(r Rule) bool { return r.exempts(args, inputs) })
 }

@@ -23,7 +23,8 @@ type Check struct {
 
 // ForSchema returns the check of r for a tool with this input schema. Arguments that a call
 // leaves out have the defaults of the schema. These are the defaults of properties and
-// items, through references within the schema, but not those in allOf, anyOf, oneOf and if.
+// items, through references within the schema. Defaults in allOf, anyOf, oneOf and if do
+// not count.
 func (r Rule) ForSchema(schema json.RawMessage) *Check {
 	c, root := &Check{Rule: r}, gjson.ParseBytes(schema)
 	for i, p := range r.paths {
