@@ -25,7 +25,7 @@ var (
 )
 
 // actor drives one agent while the agent is active. It is the only writer of
-// the agent's journal. Its fields belong to its goroutine, except those that
+// the agent's journal. Its fields belong to its goroutine, except fields that
 // tracker.mu guards.
 type actor struct {
 	rt   *Runtime

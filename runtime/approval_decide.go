@@ -129,8 +129,8 @@ func (rt *Runtime) approvalOf(by identity.Principal, id string) (Approval, error
 	return a, nil
 }
 
-// maySee reports whether a principal may see a request: the operator sees all, a caller those
-// that people in its role approve.
+// maySee reports whether a principal may see a request. The operator sees all requests. A caller
+// sees the requests that people in its role approve.
 func (rt *Runtime) maySee(by identity.Principal, a *Approval) bool {
 	vote, ok := rt.voteOf(by)
 	return ok && a.isFor(vote, rt.now())

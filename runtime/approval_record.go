@@ -298,7 +298,7 @@ func (a *actor) readyCalls() []model.Call {
 	return ready
 }
 
-// useEdited replaces the arguments of a call by those that an approver has set, if one has. It
+// useEdited replaces the arguments of a call by the arguments that an approver has set, if any. It
 // leaves the arguments of a call whose approval is void as they are: people are asked again.
 func (rt *Runtime) useEdited(ctx context.Context, p identity.Principal, c *gate.CallRequest) error {
 	if rt.approvals.isEmpty() { // else the arguments are parsed, for their digest

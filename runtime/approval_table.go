@@ -311,7 +311,7 @@ func (t *approvalTable) stop() {
 	}
 }
 
-// notify tells those that wait that something has changed. It must be called with mu held.
+// notify tells waiting goroutines that something has changed. It must be called with mu held.
 func (t *approvalTable) notify() {
 	if t.changed != nil {
 		close(t.changed)

@@ -102,8 +102,7 @@ func (rt *Runtime) taskBudget(task *org.Task) TaskBudget {
 	}
 }
 
-// smallerLimit returns the smaller limit plus extra. A zero limit is none; extra adds
-// nothing to it.
+// smallerLimit returns the smaller limit plus extra. Zero means no limit; extra adds nothing to it.
 func smallerLimit[T ~int64](a, b, extra T) T {
 	limit := min(a, b)
 	if limit == 0 {

@@ -134,7 +134,7 @@ func recordedBudget(b org.ModelAllowance) *journal.ModelBudget {
 	return &recorded
 }
 
-// allowanceOf returns a recorded budget; nil is none.
+// allowanceOf returns a recorded budget. Nil means no budget.
 func allowanceOf(b *journal.ModelBudget) org.ModelAllowance {
 	if b == nil {
 		return org.ModelAllowance{}

@@ -162,7 +162,7 @@ func (n *budgetNode) current() *budgetNode {
 	return n
 }
 
-// spend replaces what is reserved for a request by what it has used.
+// spend replaces the reservation for a request by the actual usage.
 func (n *budgetNode) spend(reserved, used amounts) {
 	n = n.current()
 	n.used.add(used)

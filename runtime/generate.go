@@ -213,7 +213,7 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 	return answer, err
 }
 
-// checkSummary returns a summary, or an error if it is none.
+// checkSummary returns a summary, or an error if the answer is not a summary.
 func checkSummary(answer *model.Answer, err error) (*model.Answer, error) {
 	switch {
 	case err != nil:

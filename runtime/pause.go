@@ -67,7 +67,7 @@ func (t *tracker) isPaused(id identity.TaskID) bool {
 	return run != nil && run.paused
 }
 
-// dropPaused drops a paused task whose last agent has stopped, and wakes those that wait for
+// dropPaused drops a paused task whose last agent has stopped, and wakes goroutines that wait for
 // it. It must be called with mu held.
 func (t *tracker) dropPaused(run *taskRun) {
 	t.drop(run)

@@ -53,8 +53,8 @@ type owner struct {
 	caller string // identity.Principal.String
 }
 
-// keys returns the keys of the counters of an owner, with "" for one that it has not. It
-// must be called with mu held.
+// keys returns the keys of the counters of an owner, with "" for a counter that it has not. It must
+// be called with mu held.
 func (r *recordedBytes) keys(o owner) [3]string {
 	task := ""
 	if o.task != "" {

@@ -135,8 +135,8 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 	return a.commit(b)
 }
 
-// wholeResult returns the typed result of an answer that is not the first agent's. The parent
-// reads only the value, so an answer that is not whole has none.
+// wholeResult returns the typed result of an answer that is not the first agent's. The parent reads
+// only the value, so an answer that is not whole has no typed result.
 func wholeResult(schema json.RawMessage, answer *model.Answer) (json.RawMessage, error) {
 	if answer.Stop != "" {
 		return nil, errcode.New(errcode.InvalidResult, "the result is incomplete (%s)", answer.Stop)

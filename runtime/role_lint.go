@@ -355,7 +355,7 @@ func appendNewIDs(list, more []toolgroups.GroupID) []toolgroups.GroupID {
 	return list
 }
 
-// sortedTools returns tools by name, and marks those that are gone.
+// sortedTools returns tools by name, and marks tools that are gone.
 func sortedTools(s *toolgroups.Snapshot, tools map[string]*LintedTool) (list []LintedTool) {
 	for _, t := range tools {
 		_, registered := s.LookupTool(t.Name)

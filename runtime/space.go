@@ -54,8 +54,8 @@ func newDiskGuard(store journal.Store, recorded *recordedBytes, limits func() St
 	return &diskGuard{disk: disk, recorded: recorded, limits: limits, log: log}
 }
 
-// exchange replaces the bytes that a holder has, in one step. If bytes do not fit, the
-// former ones stay held. Errors: storage_low.
+// exchange replaces the bytes that a holder has, in one step. If bytes do not fit, the former bytes
+// stay held. Errors: storage_low.
 func (g *diskGuard) exchange(former, bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -80,7 +80,7 @@ func (t *standingTable) find(id string) (StandingApproval, bool) {
 	return StandingApproval{}, false
 }
 
-// list returns those that match, oldest first.
+// list returns the standing approvals that match, oldest first.
 func (t *standingTable) list(match func(*StandingApproval) bool) []StandingApproval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *standingTable) list(match func(*StandingApproval) bool) []StandingAppro
 	return list
 }
 
-// ofAgent returns those of an agent, oldest first.
+// ofAgent returns the standing approvals of an agent, oldest first.
 func (t *standingTable) ofAgent(id identity.AgentID) (list []StandingApproval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -91,8 +91,8 @@ func callsSum(a *model.Answer) uint64 {
 	return h.sum()
 }
 
-// resultsSum returns the steady sum of results. Their order does not count: it is that in which
-// concurrent calls end.
+// resultsSum returns the steady sum of results. Their order does not count: it is the order in
+// which concurrent calls end.
 func resultsSum(items []model.Item) (sum uint64) {
 	for _, item := range items {
 		if item.Result != nil {

@@ -378,8 +378,8 @@ func resultOf(a model.Answer) json.RawMessage {
 	return text
 }
 
-// endTask records the end of a task, unless it has ended, stops its agents and
-// releases those that wait for it.
+// endTask records the end of a task, unless it has ended. It stops the agents of the task and
+// releases goroutines that wait for the task.
 func (rt *Runtime) endTask(task *org.Task, end org.TaskEnd) error {
 	return rt.commitTaskEnd(task, rt.taskEndBatch(task, end))
 }

@@ -312,8 +312,8 @@ func (t *tracker) hasNewMessages(run *taskRun) bool {
 	return run.newMessages
 }
 
-// end stops the work on a task and wakes those that wait for it. ended is the
-// record of its end if the caller's commit wrote it, else nil.
+// end stops the work on a task and wakes goroutines that wait for it. ended is the record of its
+// end if the caller's commit wrote it, else nil.
 func (t *tracker) end(id identity.TaskID, ended *org.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 // Workspace is a directory that the operator has configured for callers and tasks. The zero
-// Workspace is none.
+// Workspace means no workspace.
 type Workspace struct {
 	Name     string // by which requests name it; "" if they cannot
 	Path     string // as ResolveWorkspace returns it
@@ -27,8 +27,9 @@ type TokenWorkspace struct {
 }
 
 // WorkspacePolicy says which directories callers work in. A caller has the workspace of its
-// token, else the workspace of its role, else the default. A caller with none of them has a
-// private directory in each role, as all have with the zero WorkspacePolicy.
+// token, else the workspace of its role, else the default. A caller without any of them has
+// a private directory in each role. With the zero WorkspacePolicy, all callers have private
+// directories.
 type WorkspacePolicy struct {
 	Named   map[string]Workspace // by name; requests of the operator may name all of them
 	Default Workspace
