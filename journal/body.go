@@ -129,9 +129,9 @@ type ToolCall struct {
 	Caller   string          `json:"caller,omitempty"`   // the identity.Principal that called, unless it is an agent
 	Approval string          `json:"approval,omitempty"` // the approval that the call has used, or that was denied
 
-	// Arguments that are not in Args. Those of an agent's call are in its answer. Large
-	// ones of an external caller's call are stored content; of a denied call, which may
-	// contain anything, only the start is kept.
+	// Arguments that are not in Args. The arguments of an agent's call are in its
+	// answer. Large arguments of an external caller's call are stored content. A denied
+	// call may contain anything, so only the start of its arguments is kept.
 	ArgsHash  string `json:"argsHash,omitempty"`  // SHA-256 of the arguments, in hex
 	ArgsSize  int    `json:"argsSize,omitempty"`  // bytes of the arguments
 	ArgsStart string `json:"argsStart,omitempty"` // the first 512 bytes of a denied call's arguments, without secrets

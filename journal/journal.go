@@ -127,8 +127,8 @@ type RecordReader interface {
 	// ReadRecordsFrom yields the records of a kind whose keys are not less than
 	// from, sorted by key.
 	ReadRecordsFrom(ctx context.Context, kind, from string) iter.Seq2[Record, error]
-	// ReadEntries is Records without the values, which may be large. It does not
-	// read them, so it also yields damaged ones.
+	// ReadEntries is ReadRecords without the values, which may be large. It does not read them, so
+	// it also yields damaged records.
 	ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
@@ -155,8 +155,8 @@ type EventFollower interface {
 
 // EventSeeker reads the log from its end, and finds a time in it.
 type EventSeeker interface {
-	// EventsBefore yields the events before a sequence number, newest first. For those
-	// that do not match it yields only the sequence number.
+	// EventsBefore yields the events before a sequence number, newest first. For events that do not
+	// match it yields only the sequence number.
 	EventsBefore(ctx context.Context, match EventFilter, before uint64) iter.Seq2[Event, error]
 	// SeqBefore returns the sequence number of the last event before a time, 0 if there is
 	// none. It reads few events and assumes that their times ascend.
