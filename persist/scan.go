@@ -16,9 +16,9 @@ import (
 // must be in order and between the keys of its neighbors. Values are not checked here:
 // frames have checksums (docs/decisions/0011-pages-are-followed-before-they-are-read.md).
 //
-// The format is that of bbolt's internal/common. A page is a head of 16 bytes (id 8, flags
-// 2, count 2, overflow 4), then elements of 16 bytes, then keys and values. Numbers are
-// little endian.
+// The format is defined in bbolt's internal/common. A page is a head of 16 bytes (id 8,
+// flags 2, count 2, overflow 4), then elements of 16 bytes, then keys and values. Numbers
+// are little endian.
 const (
 	headSize    = 16
 	elementSize = 16
