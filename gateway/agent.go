@@ -38,7 +38,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 	return paginate(r, list, agentKey, a.wireAgent)
 }
 
-// listChildren lists the agents that an agent has spawned. Each has the count of those that it has
+// listChildren lists the agents that an agent has spawned. Each has the count of agents that it has
 // spawned.
 func (a *api) listChildren(r *http.Request, ref string, status org.AgentStatus) (any, error) {
 	parent, err := a.findAgent(r.Context(), ref)

@@ -26,9 +26,9 @@ func newConnTable(limits func() ConnectionLimits) *connTable {
 	return t
 }
 
-// admit adds a new connection and closes those that give way to it. It waits while
-// none does. It returns nil if the share of the connection's address is used up, or
-// when the table is closed.
+// admit adds a new connection and closes connections that give way to it. It waits
+// while none does. It returns nil if the share of the connection's address is used
+// up, or when the table is closed.
 func (t *connTable) admit(conn *net.TCPConn) *trackedConn {
 	c := newTrackedConn(conn, t)
 	for {

@@ -179,8 +179,8 @@ func (s *logStream) sendNewest(ctx context.Context, limit int) error {
 	return nil
 }
 
-// send sends the events after those that were sent. It ends with a gap if the client reads
-// too slowly, or if no event was found for long: the client then continues after it.
+// send sends the events after the events that were sent. It ends with a gap if the client reads too
+// slowly, or if no event was found for long: the client then continues after it.
 func (s *logStream) send(ctx context.Context) error {
 	unmatched := 0
 	for e, err := range s.events(ctx) {
@@ -213,7 +213,7 @@ func (s *logStream) mustEnd(seq, last uint64, unmatched int) bool {
 	return last > seq+maxBehind
 }
 
-// events yields the events after those that were sent.
+// events yields the events after the events that were sent.
 func (s *logStream) events(ctx context.Context) iter.Seq2[journal.Event, error] {
 	if s.gone || s.q.after == math.MaxUint64 {
 		return func(func(journal.Event, error) bool) {}

@@ -141,7 +141,7 @@ func parseTimeout(text string) (time.Duration, error) {
 
 // setWorkspace sets what a request names as its workspace: the name of a configured one, or
 // the path of a directory. Only the owner of the data directory may name a path, on its
-// socket; "" is none.
+// socket. "" means no path.
 func setWorkspace(r *http.Request, spec *org.TaskSpec, text string) error {
 	switch {
 	case !strings.ContainsAny(text, `/\`):

@@ -117,8 +117,8 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	return info, info.Count > 0
 }
 
-// shown returns the groups of a list that the sender sees: registered groups, for a caller
-// those that its role has with a visible tool.
+// shown returns the groups of a list that the sender sees. These are registered groups. A caller
+// sees the groups that its role has with a visible tool.
 func (v visibility) shown(list []toolgroups.GroupID) []toolgroups.GroupID {
 	return slices.DeleteFunc(slices.Clone(list), func(id toolgroups.GroupID) bool {
 		info, ok := v.snapshot.LookupGroup(id)

@@ -45,7 +45,7 @@ func (t *TokenStore) tokenOf(r *http.Request) (storedToken, bool) {
 	return t.lookup(digest)
 }
 
-// isIssuerUser reports whether a user has a name of those that one of the issuers gives.
+// isIssuerUser reports whether a user has a name that one of the issuers gives.
 func (t *TokenStore) isIssuerUser(user identity.UserName) bool {
 	return slices.ContainsFunc(t.ListIssuers(), func(i Issuer) bool { return strings.HasPrefix(string(user), i.Name+":") })
 }

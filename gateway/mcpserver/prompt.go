@@ -23,8 +23,8 @@ func (s *Server) prompts(sc *clientScope) []toolgroups.Prompt {
 // It is no valid name of a tool.
 const unknownPromptName = "prompts/get"
 
-// listPrompts answers prompts/list: the declared prompts, and those that tools of the caller
-// get. Of prompts with one name, the first is listed.
+// listPrompts answers prompts/list with the declared prompts, and the prompts that tools of the
+// caller get. Of prompts with one name, the first is listed.
 func (s *Server) listPrompts(ctx context.Context, sc *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
 	cursor := ""
 	if req.Params != nil {

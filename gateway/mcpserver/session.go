@@ -99,7 +99,7 @@ func (s *Server) endSession(session *session) {
 
 // acquireSession returns the session with this id and counts a request of it
 // until release is called. It returns nil unless sender, role and endpoint are
-// those that started the session.
+// the same as at the start of the session.
 func (s *Server) acquireSession(sc *clientScope, id string) (session *session, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,8 @@ type Approval struct {
 }
 
 // ApprovalChange is an item of the stream of the calls that wait for the sender's approval. The
-// stream begins with those that wait, and an item of the type listed. What comes later follows.
+// stream begins with the requests that wait, and an item of the type listed. What comes later
+// follows.
 type ApprovalChange struct {
 	Type     string    `json:"type"` // waiting, listed, requested, escalated, vote, approved, denied, expired or void
 	At       time.Time `json:"at"`

@@ -22,8 +22,8 @@ type Role struct {
 	// a role have it.
 	Unchecked []string `json:"unchecked,omitempty"`
 
-	// Reach is what agents would reach through those that they spawn, as in RoleChange. Only the
-	// answer to dryRun of a new role has it.
+	// Reach is what agents would reach through the agents that they spawn, as in RoleChange. Only
+	// the answer to dryRun of a new role has it.
 	Reach []org.ReachDiff `json:"reach,omitempty"`
 }
 
@@ -100,8 +100,9 @@ func (q RoleRequest) MarshalJSON() ([]byte, error) {
 // RevisionTag returns the ETag of a revision of a role.
 func RevisionTag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
 
-// RoleChange is a changed role and the effect of the change. Reach is what agents would reach through
-// those that they spawn, sorted by the name of their role; only an answer to dryRun has it.
+// RoleChange is a changed role and the effect of the change. Reach is what agents would reach
+// through the agents that they spawn, sorted by the name of their role. Only an answer to dryRun
+// has it.
 type RoleChange struct {
 	Role    Role               `json:"role"`
 	Diff    org.PermissionDiff `json:"diff"`
