@@ -81,7 +81,7 @@ func (l *Loader) lockForRefresh(name string, r *refresher) *instance {
 	}
 }
 
-// refresh gets the groups of i and registers those that have changed.
+// refresh gets the groups of i and registers the groups that have changed.
 func (l *Loader) refresh(i *instance) error {
 	ctx, cancel := context.WithTimeout(context.Background(), l.stepTimeout())
 	defer cancel()
@@ -100,8 +100,8 @@ func (l *Loader) refresh(i *instance) error {
 	return nil
 }
 
-// currentGroups returns the groups of a module, or the cached ones of a module that is
-// not provisioned. It reports false if there are none to register.
+// currentGroups returns the groups of a module, or the cached groups of a module that is not
+// provisioned. It reports false if there are no groups to register.
 func (i *instance) currentGroups(ctx context.Context) ([]toolgroups.Group, bool, error) {
 	if i.isLazy() {
 		return i.cachedGroups(ctx)

@@ -254,7 +254,7 @@ func (p *pool) stopTimers(b *leasedBrowser) {
 // monitorInterval is how often the memory of the browsers is measured.
 const monitorInterval = time.Second
 
-// monitorMemory kills browsers that use too much memory. It returns when there are none.
+// monitorMemory kills browsers that use too much memory. It returns when there are no browsers.
 func (p *pool) monitorMemory() {
 	ticker := time.NewTicker(monitorInterval)
 	defer ticker.Stop()

@@ -15,8 +15,9 @@ import (
 
 // catalog makes a resourceTool usable by clients that know resources and prompts. The URI of a
 // resource is the server's with uriPrefix, so that it names its server. A server whose tools have
-// no prefix has URIs without one; it is asked for those that no other source has. Templates and prompts
-// are those that the operator has accepted; they are listed without asking the server.
+// no prefix has URIs without a prefix. It is asked for URIs that no other source has. The catalog
+// has the templates and prompts that the operator has accepted. They are listed without asking
+// the server.
 type catalog struct {
 	module *Module
 	tool   string // name of the resourceTool

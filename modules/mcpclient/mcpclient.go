@@ -141,8 +141,8 @@ func (m *Module) Close() error {
 	return nil
 }
 
-// updateTools records the definitions that the server offers and activates those that
-// are accepted.
+// updateTools records the definitions that the server offers and activates the accepted
+// definitions.
 func (m *Module) updateTools(ctx context.Context, offered []modules.ToolPin) error {
 	m.pinsMu.Lock()
 	defer m.pinsMu.Unlock()
@@ -238,8 +238,8 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 }
 
 // newTool returns the tool of a definition: the one it had before, or a new one. Stored
-// definitions are checked like those that come from a server. It must be called with mu
-// held.
+// definitions are checked like definitions that come from a server. It must be called
+// with mu held.
 func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations), Listing: p.Listing, Asks: tool.AsksMidway}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}

@@ -212,7 +212,7 @@ func (l *attempts) cancel(server string, subject Subject) {
 	}
 }
 
-// close ends all attempts, and rejects further ones.
+// close ends all attempts, and rejects further attempts.
 func (l *attempts) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +273,7 @@ func (h *loginHandler) authorize(ctx context.Context, request *http.Request, res
 	return h.flow.Authorize(ctx, request, response)
 }
 
-// accept is called with a new token. It rejects one that cannot be used for this server.
+// accept is called with a new token. It rejects a token that cannot be used for this server.
 func (h *loginHandler) accept(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 	if err := h.attempt.server.checkToken(token, h.found.resource, h.found.issuer.Issuer); err != nil {
 		return nil, err

@@ -124,8 +124,8 @@ func (d *sqliteDB) read(ctx context.Context, q Query, t *table) error {
 	return d.run(ctx, d.readers, q, t)
 }
 
-// isWrite reports whether a statement is known to write. Untrusted ones are not
-// remembered, since they may never come again.
+// isWrite reports whether a statement is known to write. Untrusted statements are not remembered,
+// since they may never come again.
 func (d *sqliteDB) isWrite(q Query) bool {
 	if q.Untrusted {
 		return false

@@ -83,8 +83,9 @@ func (m *migration) convert() (docs []*yaml.Node, changed bool) {
 }
 
 // rename returns a document with its kind and older field names in the current
-// spelling, or doc itself if it has no older ones. It changes a copy without
-// aliases, because an alias may stand for a field here and for a default there.
+// spelling. It returns doc itself if it has no older names. It changes a copy
+// without aliases, because an alias may stand for a field here and for a
+// default there.
 func (m *migration) rename(doc *yaml.Node) (current *yaml.Node, renamed bool) {
 	current = withoutAliases(doc)
 	root := m.document.ValueOf(current.Content[0], "")

@@ -70,7 +70,7 @@ type annotations struct {
 	Effect    string `json:"effect,omitzero"`
 }
 
-// checkPin checks a stored definition as one that comes from a service.
+// checkPin checks a stored definition like a definition that comes from a service.
 func checkPin(p modules.ToolPin) error {
 	if p.Kind != "" {
 		return fmt.Errorf("this version has no tool of the kind %.100q", p.Kind)

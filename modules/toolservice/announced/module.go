@@ -122,8 +122,8 @@ func (m *Module) isAlive(now time.Time) bool {
 	return false
 }
 
-// offer records the tools of an announcement, if they are others than before, and activates those
-// that are accepted.
+// offer records the tools of an announcement, if they differ from the tools before. It activates
+// accepted tools.
 func (m *Module) offer(ctx context.Context, a protocol.Announcement, admission Admission) error {
 	text, _ := json.Marshal(a.Tools) // it was JSON
 	said := sha256.Sum256(text)

@@ -99,7 +99,7 @@ func NewRegistry(c Config) *Registry {
 }
 
 // Receive takes an announcement. It returns at once. It drops announcements of services that are
-// not admitted or have no key, and those that a service sends too often.
+// not admitted or have no key. It also drops announcements that a service sends too often.
 func (r *Registry) Receive(service, text string) {
 	if !r.isKnown(service) {
 		return

@@ -80,8 +80,8 @@ type Service struct {
 	cancel  context.CancelFunc
 }
 
-// Run starts a service and answers calls until ctx ends. Then it takes no more, waits for those in
-// progress and returns nil.
+// Run starts a service and answers calls until ctx ends. Then it takes no more requests, waits for
+// requests in progress and returns nil.
 func Run(ctx context.Context, o Options, h Handler) error {
 	s, err := Start(o, h)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// Stop takes no more calls, waits for those in progress and disconnects. Calls that are not done
+// Stop takes no more calls, waits for calls in progress and disconnects. Calls that are not done
 // after StopTimeout are told to end; the error says so. Stop is called once.
 func (s *Service) Stop() error {
 	s.says.end()
