@@ -156,8 +156,8 @@ func (s *spec) lookPath(name string) (string, error) {
 	return found, err
 }
 
-// execExitCode returns the exit codes of a shell: 127 for a program that was not
-// found, 126 for one that cannot be executed.
+// execExitCode returns the exit codes of a shell: 127 for a program that was not found, 126 for a
+// program that cannot be executed.
 func execExitCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return 127

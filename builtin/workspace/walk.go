@@ -107,8 +107,8 @@ func (w *walker) readNames(dir string) ([]string, error) {
 	}
 }
 
-// ignoreVanished returns nil for errors of entries that a walk skips: those that
-// vanished or changed their type meanwhile and, unless strict, unreadable ones.
+// ignoreVanished returns nil for errors of entries that a walk skips. These are entries that
+// vanished or changed their type meanwhile and, unless strict, unreadable entries.
 func (w *walker) ignoreVanished(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, rootEscapeError(w.root)):
