@@ -94,9 +94,9 @@ func (b *AnswerBuilder) Check() error {
 }
 
 // BuildAnswer returns the complete answer. tools, which may be nil, maps the provider's
-// tool names back to the original ones. items is the conversation that was
-// answered. A refused answer has no calls. Thinking at the beginning of the text is
-// reasoning; see splitThinking.
+// tool names back to the original names. items is the conversation that was answered. A
+// refused answer has no calls. Thinking at the beginning of the text is reasoning; see
+// splitThinking.
 func (b *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []model.Item) *model.Answer {
 	thinking, text := splitThinking(CleanText(b.text.String()))
 	a := &model.Answer{Text: text, Finish: model.FinishEnd, Stop: b.Stop, Usage: b.Usage, MessagesRead: model.CountMessages(items), Reasoning: b.Reasoning}

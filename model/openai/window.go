@@ -46,8 +46,8 @@ func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow
 // OpenRouter, Groq, and llama.cpp.
 var windowFields = []string{"max_model_len", "context_length", "context_window", "meta.n_ctx"}
 
-// modelFields are those for what the model was trained for: LM Studio and llama.cpp. The
-// server may be set to less.
+// modelFields are the fields for the window that the model was trained for. LM Studio and llama.cpp
+// have them. The server may be set to less.
 var modelFields = []string{"max_context_length", "meta.n_ctx_train"}
 
 // listedWindow returns the window of a model in a list of models. A server with a list of one model

@@ -48,8 +48,8 @@ type answer struct {
 	Usage usage    `json:"usage,omitzero"`
 }
 
-// call is a model.Call: in an item with its id, in the answer of a line, where it has
-// none yet, with the provider's.
+// call is a model.Call. In an item it has its own id. In the answer of a line it has no own id yet,
+// and has the provider's id.
 type call struct {
 	ID   identity.CallID `json:"id,omitempty"`
 	From string          `json:"from,omitempty"`
