@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// maxRoots is how many roots of a client a tool gets, the first ones.
+// maxRoots is how many roots of a client a tool gets. It gets the first roots.
 const maxRoots = 100
 
 // Root is a directory in which the user of a client works.
