@@ -209,7 +209,7 @@ func (n *announcements) update(ctx context.Context, ch *configChange) error {
 }
 
 // unload takes the services out of service that are not admitted any more, or have another broker.
-// The loader has replaced those that the configuration declares now.
+// The loader has replaced services that the configuration declares now.
 func (n *announcements) unload(ctx context.Context, old, now *announcePolicy) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()

@@ -52,7 +52,7 @@ func (a *App) DeleteItem(ctx context.Context, kind, name string, from runtime.Re
 	return state.wire(), a.changeItem(ctx, c)
 }
 
-// ListItems lists the applied items, sorted by kind and name. There are none before the first
+// ListItems lists the applied items, sorted by kind and name. There are no items before the first
 // configuration is active.
 func (a *App) ListItems() (list []wire.ConfigItem) {
 	for _, i := range a.itemStates() {
@@ -116,7 +116,8 @@ func (a *App) changeItem(ctx context.Context, item runtime.ItemChange) error {
 	return nil
 }
 
-// itemsAfter returns the stored items after a change; nil is none. It sets the order of a new item.
+// itemsAfter returns the stored items after a change. Nil means no items. It sets the order of a
+// new item.
 func (a *App) itemsAfter(ctx context.Context, c *runtime.ItemChange) ([]runtime.StoredItem, error) {
 	list, err := a.Runtime.ListItems(ctx)
 	if err != nil || c == nil {
@@ -149,7 +150,7 @@ func (a *App) acceptItem(ctx context.Context, c changeSpec, ch *configChange) er
 	return nil
 }
 
-// setItems records the items of an installed change, and describes those that are not as before.
+// setItems records the items of an installed change, and describes the items that have changed.
 func (a *App) setItems(ch *configChange) {
 	before := a.itemStates()
 	for _, i := range ch.items {

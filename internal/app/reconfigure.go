@@ -74,7 +74,7 @@ const (
 )
 
 // restoreConfig applies the recorded configuration of a task, without its tokens. Of its
-// roles it only creates those that never existed: a role may have lost permissions since,
+// roles it only creates roles that never existed. A role may have lost permissions since,
 // which must not come back. With revive, roles that were deleted since become active again.
 func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool) error {
 	s := orgConfig(cfg)
@@ -408,7 +408,8 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	return faults
 }
 
-// partHint returns what to write instead of an unknown part of a known group, "" if id is none.
+// partHint returns what to write instead of an unknown part of a known group. It returns "" if id
+// is not such a part.
 func partHint(id string, known []string) string {
 	group, _, found := strings.Cut(id, ":")
 	if !found || !slices.Contains(known, group) {
@@ -437,7 +438,7 @@ func eachGroups(cfg *config.Config, use func(field string, g config.Groups)) {
 }
 
 // modulesAmong returns the names that documents of kind module declare. Such a module may have
-// groups of any id; which ones is known when it runs.
+// groups of any id. Their ids are known only when it runs.
 func (ch *configChange) modulesAmong(names []string) (list []string) {
 	for _, m := range ch.cfg.Modules {
 		if slices.Contains(names, m.Name) {

@@ -28,7 +28,7 @@ func (a *App) stageUnloads(ctx context.Context, ch *configChange) error {
 	return nil
 }
 
-// registerGroups puts the groups of a change in place of the current ones.
+// registerGroups replaces the current groups by the groups of a change.
 func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 	for _, s := range ch.unloads {
 		if err := s.Register(tx); err != nil {
@@ -79,8 +79,8 @@ func (ch *configChange) groupError(err error) error {
 	return err
 }
 
-// activateModules brings the staged modules into service, after their groups were
-// registered, and takes the removed ones out of it.
+// activateModules brings the staged modules into service, after their groups were registered. It
+// takes the removed modules out of service.
 func (a *App) activateModules(ch *configChange) (errs []error) {
 	for n, m := range ch.staged {
 		err := m.ready.Activate()

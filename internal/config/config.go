@@ -1,7 +1,7 @@
 // Package config reads configuration files: YAML documents with a kind, a name
 // and, for kinds that have several, a type.
 //
-// [LoadFiles] reads files from disk, [ReadFiles] reads recorded ones:
+// [LoadFiles] reads files from disk, [ReadFiles] reads recorded files:
 //
 //	cfg, err := config.LoadFiles([]string{"org.yaml", "roles.d"}, os.LookupEnv)
 //

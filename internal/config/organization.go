@@ -138,7 +138,7 @@ func readOrganization(it item) {
 	*to = org
 }
 
-// NoLimit is the value of a limit that is none.
+// NoLimit is the value of a limit that does not limit.
 const NoLimit = -1
 
 // tokensField reads a number of tokens, or none.

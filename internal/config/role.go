@@ -82,9 +82,9 @@ func readRole(it item) {
 	it.r.config.Roles = append(it.r.config.Roles, role)
 }
 
-// checkRoleName rejects names that roles may not have, besides those that no document may
-// have. The runtime recognizes root by a flag, not by its name. A role of that name would
-// only mislead people.
+// checkRoleName rejects names that roles may not have. Other checks reject names that no
+// document may have. The runtime recognizes root by a flag, not by its name. A role of
+// that name would only mislead people.
 func checkRoleName(it item) {
 	if strings.EqualFold(it.Name, org.RootRole) {
 		it.NameAt.AddError("root's role is created by the runtime", "its prompt is the organization's rootPrompt")

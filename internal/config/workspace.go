@@ -22,8 +22,8 @@ type Workspace struct {
 	PathPos  yamldoc.Pos
 }
 
-// WorkspaceField is the workspace of the callers of the organization, a role or a token. The
-// zero WorkspaceField is none.
+// WorkspaceField is the workspace of the callers of the organization, a role or a token. The zero
+// WorkspaceField means no workspace.
 type WorkspaceField struct {
 	Name   string     // of one of Config.Workspaces
 	Inline *Workspace // written in the field, without a name

@@ -108,8 +108,8 @@ func (s *Semaphore) tryAcquire(key Key) (*waiter, error) {
 	return w, nil
 }
 
-// holderOf returns the holder of an owner, which has the member. New ones are as if they had
-// acquired before the last acquisition, so they go first. It must be called with mu held.
+// holderOf returns the holder of an owner, which has the member. A new holder or member counts as
+// if it had acquired before the last acquisition, so it goes first. It must be called with mu held.
 func (s *Semaphore) holderOf(key Key) *holder {
 	h := s.holders[key.Owner]
 	if h == nil {
