@@ -30,8 +30,8 @@ func (c *common) withoutConfig(api *client.Client, reason string) string {
 	return textutil.AddHint(reason, "without -f the tools of sources, MCP servers and modules are not known")
 }
 
-// unconnectedServers names the MCP servers of the configuration given with -f whose tools are
-// not known; "" if there are none. A command that only looks connects no server.
+// unconnectedServers names the MCP servers of the configuration given with -f whose tools are not
+// known. It returns "" if there are no such servers. A command that only looks connects no server.
 func unconnectedServers(ctx context.Context, c *common, api *client.Client) (string, error) {
 	cfg, err := loadConfig(c)
 	if err != nil || cfg == nil || len(cfg.MCPServers) == 0 {

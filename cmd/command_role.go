@@ -81,7 +81,7 @@ func roleStatus(r client.Role) string {
 	return string(r.Status)
 }
 
-// groupsOf lists the groups of a role and marks those that are dangling.
+// groupsOf lists the groups of a role and marks dangling groups.
 func groupsOf(r client.Role, set toolgroups.GroupSet) string {
 	if set.IsAll() {
 		return "all"

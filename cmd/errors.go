@@ -43,8 +43,8 @@ func withContext(attempt string, err error) error {
 // maxErrors is how many errors of a configuration a person is shown at once.
 const maxErrors = 10
 
-// foldErrors returns the text of an error. Of many errors of a configuration it has the
-// first ones and how to see all.
+// foldErrors returns the text of an error. Of many errors of a configuration it has the first
+// errors and says how to see all.
 func (c *common) foldErrors(err error) string {
 	list, ok := errors.AsType[yamldoc.Errors](err)
 	if more := len(list) - maxErrors; ok && more > 0 && !c.allErrors && len(c.files) > 0 {
