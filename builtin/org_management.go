@@ -277,7 +277,7 @@ type spawnArgs struct {
 	Brief   org.TaskBrief    `json:"taskBrief"`
 	Parent  identity.AgentID `json:"parentAgentId"`
 	Message json.RawMessage  `json:"initialMessage"`
-	Budget  *spawnBudget     `json:"budget"` // nil: it shares that of its parent
+	Budget  *spawnBudget     `json:"budget"` // nil: it shares the budget of its parent
 }
 
 // spawnBudget is the budget of a new agent. A field of zero was left out.

@@ -70,7 +70,7 @@ func (c *common) addKinds(kinds []Kind) {
 
 // common holds what all commands share: the global flags, the streams and the environment.
 type common struct {
-	files    []string // also those of --prebuilt
+	files    []string // also the files of --prebuilt
 	prebuilt []string
 	data     string
 	json     bool

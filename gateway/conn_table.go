@@ -85,8 +85,8 @@ func (t *connTable) tryAdmit(c *trackedConn, limits ConnectionLimits) (victim *t
 
 // candidates are the connections of which one must give way.
 type candidates struct {
-	address   netip.Prefix // only those of this address; the zero Prefix is all
-	anonymous bool         // only those whose sender is not authenticated; else these come last
+	address   netip.Prefix // only connections of this address; the zero Prefix is all
+	anonymous bool         // only connections whose sender is not authenticated; else these come last
 }
 
 // include reports whether c is one of the candidates.

@@ -50,7 +50,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if follow && !ended { // tells the client at once that it is connected
 		s.open()
 	}
-	after = max(min(after, newest), task.FirstSeq) // an event of the future is none that the client has seen
+	after = max(min(after, newest), task.FirstSeq) // the client has seen no event of the future
 	events := a.rt.JournalStore().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)

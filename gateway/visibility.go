@@ -62,7 +62,7 @@ func (v visibility) tools() []*toolgroups.ToolHandle {
 	if v.all {
 		return list
 	}
-	for _, name := range v.view.ToolNames() { // those of groups server/api are in no other list
+	for _, name := range v.view.ToolNames() { // tools of groups server/api are in no other list
 		if h, ok := v.tool(name); ok && h.IsAPI() {
 			list = append(list, h)
 		}

@@ -130,7 +130,7 @@ func (m *agentNode) subtree() []*agentNode {
 type SpawnSpec struct {
 	Role   identity.RoleID // or the exact name of a role that exists for the parent
 	Brief  TaskBrief
-	Budget ModelAllowance // of the agent and those below it, taken from that of the parent; a zero field shares it
+	Budget ModelAllowance // of the agent and the agents below it, taken from the parent's budget; a zero field shares that budget
 }
 
 // SpawnAgent creates an agent below parent with the given id. If there is an agent with this

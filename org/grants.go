@@ -32,7 +32,7 @@ type constraint struct {
 	serverReason string            // why BoundSet.Only denies
 
 	kind     LimitKind
-	role     *Role // whose limit it is; nil if it is not that of a role
+	role     *Role // whose limit it is; nil if the limit does not belong to a role
 	ofCaller bool  // it bounds the caller of the task
 
 	suspended bool // the role is suspended: nothing is allowed

@@ -40,7 +40,7 @@ func (o *Org) CompareReach(next Role) []ReachDiff {
 	defer o.mu.RUnlock()
 	all, planned := o.sortedRoles(), next.ID == ""
 	if planned {
-		next.ID = identity.RoleID(identity.NewID()) // an empty id is that of no role
+		next.ID = identity.RoleID(identity.NewID()) // no role has an empty id
 		all = append(all, &next)
 		slices.SortStableFunc(all, func(a, b *Role) int { return strings.Compare(a.Name, b.Name) })
 	}

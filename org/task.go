@@ -173,10 +173,10 @@ type TaskSpec struct {
 	Assigned      AssignedDir          // what the runtime has assigned; not part of the digest
 	Input         json.RawMessage      // data for the first agent, a JSON object; nil for none
 	Files         []TaskFile           // that the first agent is given; at most MaxTaskFiles
-	Schema        json.RawMessage      // JSON schema that the result must fit; nil for that of the role, if it has one
+	Schema        json.RawMessage      // JSON schema that the result must fit; nil for the schema of the role, if any
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
-	Budget        ModelAllowance       // of the task's models; a zero field is that of the organization
-	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then those of the role (RoleAgent)
+	Budget        ModelAllowance       // of the task's models; for a zero field, the organization's field counts
+	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then the groups of the role (RoleAgent)
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string

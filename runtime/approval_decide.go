@@ -20,7 +20,7 @@ import (
 type ApprovalDecision struct {
 	ID       string
 	Approve  bool            // else the call is denied
-	Args     json.RawMessage // that replace those of the call, if not nil; the votes so far are void
+	Args     json.RawMessage // that replace the arguments of the call, if not nil; the votes so far are void
 	Reason   string          // of a denial, which the agent reads, or of an override
 	Override bool            // the operator approves in place of the approvers; needs a reason
 	Digest   string          // of the arguments that the person saw; "" is not compared
@@ -339,7 +339,7 @@ func (rt *Runtime) ApprovalsChanged() <-chan struct{} { return rt.approvals.next
 
 // ApprovalArgs has the arguments that a request is about.
 type ApprovalArgs struct {
-	Asked  json.RawMessage // those of the call
+	Asked  json.RawMessage // the arguments of the call
 	Edited json.RawMessage // those that an approver has set; nil if none has
 }
 

@@ -71,7 +71,7 @@ type budgetNode struct {
 	parent   *budgetNode      // nil of the task
 	children []*budgetNode    // in the order in which they began
 
-	limit   amounts // a zero is no limit: the agent shares that of its parent
+	limit   amounts // zero is no limit: the agent shares its parent's limit
 	used    amounts // by the agents that have no budget below this one
 	pending amounts // reserved for their requests in progress
 	warned  amounts // the limits of which a warning was recorded

@@ -155,7 +155,7 @@ type drivenRecorder struct {
 // CallStarted implements gate.CallRecorder.
 func (r *drivenRecorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	err := r.recorder.CallStarted(ctx, calls)
-	r.keep(calls) // of a denied call; CallFinished has that of an allowed one
+	r.keep(calls) // of a denied call; CallFinished keeps the outcome of an allowed call
 	return err
 }
 

@@ -59,7 +59,7 @@ type observedAnswer struct {
 type sentMessage struct {
 	sum   uint64
 	count int
-	call  identity.CallID // the last one that sent it
+	call  identity.CallID // the last call that sent it
 }
 
 // observe counts the last answer, whose calls have all ended.

@@ -65,7 +65,7 @@ type GroupLint struct {
 	Kept      bool
 	Away      bool     // it is not registered, or has another owner than when the role was written
 	Tools     int      // while all groups with hours are open
-	Used      int      // those of Tools that were called
+	Used      int      // the Tools that were called
 	Calls     int      // of its tools
 	Called    []string // names of the tools that were called: a group of these alone would be enough
 	HasHours  bool

@@ -24,7 +24,7 @@ const kindStanding = "standingApproval"
 const (
 	maxStanding       = 10_000
 	maxTaskStanding   = 20
-	maxPersonStanding = 1000 // of the tasks of a caller; those of the operator have half of all
+	maxPersonStanding = 1000 // of the tasks of a caller; the tasks of the operator have half of all
 )
 
 // StandingApproval lets further calls of an agent run that fit a pattern, without asking people

@@ -31,8 +31,8 @@ type state struct {
 	plan        plan
 
 	pending   []model.Call                    // calls of the last answer that have no outcome yet
-	refused   *refused                        // the one of them that is denied; nil if there is none
-	started   map[identity.CallID]tool.Effect // those of them whose intent is recorded
+	refused   *refused                        // the denied call among them; nil if none is denied
+	started   map[identity.CallID]tool.Effect // the calls among them whose intent is recorded
 	hasUnseen bool                            // there is something the model has not been sent
 	last      journal.EventBody               // the last ModelAnswered or Failed event
 

@@ -39,7 +39,7 @@ func (t *TokenStore) tokenOf(r *http.Request) (storedToken, bool) {
 	}
 	digest := sha256.Sum256([]byte(token))
 	if !present {
-		_, one, _ := t.session(r) // the zero digest is that of no token
+		_, one, _ := t.session(r) // no token has the zero digest
 		digest = one.digest
 	}
 	return t.lookup(digest)

@@ -39,7 +39,7 @@ type eventStore struct {
 // senderEvents are the streams of one sender.
 type senderEvents struct {
 	bytes   int
-	streams *list.List // of *eventStream; the one that was written to last is at the end
+	streams *list.List // of *eventStream; the stream that was written to last is at the end
 }
 
 // eventStream holds the events of one stream that have not been dropped.

@@ -190,7 +190,7 @@ func (w *configWatcher) load(ctx context.Context, asked bool) {
 		w.print("the configuration is unchanged: " + err.Error())
 		return
 	}
-	w.app.takeChanges() // those of the start
+	w.app.takeChanges() // the changes of the start
 	summary, err := w.app.reconfigure(ctx, cfg)
 	w.provisionModules(ctx)
 	defer w.printChanges()

@@ -45,7 +45,7 @@ type Log struct {
 	lines   map[string]int
 	all     int
 	leftOut int        // since the last line
-	level   slog.Level // the highest of those left out
+	level   slog.Level // the highest of the lines left out
 	summary bool       // a summary is due at the end of the window
 }
 

@@ -17,7 +17,7 @@ type RateTable[K comparable] struct {
 	mu     sync.Mutex // guards what follows
 	limit  rate.Limit // 0 is no limit
 	burst  int
-	recent *list.List // of *rateEntry[K], the one that was used last in front
+	recent *list.List // of *rateEntry[K], the last used entry in front
 	byKey  map[K]*list.Element
 }
 

@@ -27,7 +27,7 @@ type Semaphore struct {
 	maxWaiting   int                // 0 is no limit
 	maxOfOwner   int                // callers of one owner that may wait
 	maxOfMember  int                // callers of one member that may wait
-	spare        *holder            // one that is not used; nil if there is none
+	spare        *holder            // an unused holder; nil if there is none
 }
 
 // ErrQueueFull is returned by Acquire when as many callers wait as LimitQueue allows.

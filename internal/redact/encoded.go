@@ -185,7 +185,7 @@ func (m *escapeMatcher) candidates(text string, i int) iter.Seq[string] {
 const (
 	maxEscapes     = 3 // how often a byte may be percent-encoded
 	maxBackslashes = 8 // before an escape of JSON, which is doubled in each document in a string of another
-	maxLineBreaks  = 2 // between two bytes: those of CRLF
+	maxLineBreaks  = 2 // between two bytes: CR and LF
 	maxPaths       = 4 // ways to read the same text that are followed at once
 )
 

@@ -93,7 +93,7 @@ func emptyDir(dir string) error {
 // release is a release that is being written.
 type release struct {
 	dir, source string
-	origin      // that of all programs
+	origin      // the origin of all programs
 	programs    []program
 	files       []file // written so far
 }

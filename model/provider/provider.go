@@ -32,7 +32,7 @@ import (
 type Config struct {
 	Name        string            // for error messages; default Model
 	Model       string            // the provider's name of the model
-	BaseURL     string            // default: that of the provider
+	BaseURL     string            // default: the URL of the provider
 	Key         string            // API key, only ever sent in a header; "" sends none
 	Region      string            // of AWS, for providers there
 	Credentials Credentials       // of AWS, for providers there, to sign requests without Key

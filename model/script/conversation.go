@@ -13,7 +13,7 @@ import (
 // it.
 type conversation struct {
 	self model.AgentInfo
-	live view // what the live step sees: the one that is not recorded yet
+	live view // what the live step sees, which is not recorded yet
 
 	items    []model.Item // a copy: callers may change their slice
 	messages []positioned[model.Message]

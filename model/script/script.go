@@ -49,7 +49,7 @@ import (
 type Config struct {
 	StepTimeout time.Duration // for one step of a script; 0 is 5 seconds
 	Memory      int           // bytes for each agent's script; 0 is 64 MiB
-	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative is none
+	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative keeps none
 
 	// Workers runs the scripts in worker processes. Nil runs them in this process. There a
 	// script that never returns from a built-in function of the engine occupies a processor for

@@ -74,7 +74,7 @@ type Command struct {
 	Path string // as for exec.Command
 	Args []string
 	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR; redacted in what the program sends
-	Dir  string   // its working directory; "" is that of this process
+	Dir  string   // its working directory; "" is the directory of this process
 }
 
 // NamedTool is a tool with a name and a description of the operator that calls a tool of

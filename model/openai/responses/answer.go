@@ -244,7 +244,7 @@ func (a *answer) setStop() {
 // without an item after it is left out: OpenAI rejects it.
 func (a *answer) parts() []chat.AnswerPart {
 	var parts []chat.AnswerPart
-	complete := 0 // parts up to the last one that is not reasoning
+	complete := 0 // parts up to the last part that is not reasoning
 	for _, it := range a.items {
 		switch {
 		case it.kind == messageItem && it.text > 0:

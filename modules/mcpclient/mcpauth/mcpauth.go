@@ -57,7 +57,7 @@ type Config struct {
 	ClientKeyID       string    // by which the issuer knows the key; "" for none
 	ClientMetadataURL string    // of a client id metadata document, https; used if the issuer supports it
 	Scopes            []string  // to request; none requests those that the server names
-	Issuer            string    // the only issuer; "" is that of the operator's first login
+	Issuer            string    // the only issuer; "" is the issuer of the operator's first login
 	Audience          string    // that a token which is a JWT may have in place of the server's address; "" for none
 	PerCaller         bool      // each call has the token of the person for whom it is made
 	Exchange          *Exchange // how persons get tokens without a login; nil is not

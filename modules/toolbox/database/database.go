@@ -50,7 +50,7 @@ type Config struct {
 	ReadOnly bool                                                     // makes every Query ReadOnly
 	MaxConns int                                                      // open at once; 0 is 8; one Caller gets at most half of them, rounded up
 	Mode     string                                                   // queryExecMode of PostgreSQL; "" is cache_statement
-	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is that of net.Dialer
+	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is the Dial of net.Dialer
 }
 
 // Query is one statement with the values of its placeholders.

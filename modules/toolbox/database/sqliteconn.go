@@ -52,7 +52,7 @@ type sqliteDriverConn interface {
 type sqliteConn struct {
 	sqliteDriverConn
 	db       uintptr
-	tls      *libc.TLS // its own, since that of the driver may be in use
+	tls      *libc.TLS // its own, since the TLS of the driver may be in use
 	length   int       // the limit of a value or a row, in bytes
 	prepared prepared
 }

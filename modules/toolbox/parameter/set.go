@@ -14,7 +14,7 @@ const MaxSchema = 256 << 10
 // Set holds the checked parameters of one tool. It is immutable and safe for
 // concurrent use. The zero Set has no parameters.
 type Set struct {
-	list    []*parameter    // ordinary ones, then those of the template
+	list    []*parameter    // ordinary parameters, then the parameters of the template
 	indexes map[string]int  // the index of each name in list
 	schema  json.RawMessage // what Schema returns; nil in the zero Set
 
@@ -31,7 +31,7 @@ type parameter struct {
 	defaultJSON  gjson.Result
 	defaultValue any // as a call uses it
 
-	copy     bool       // the value is that of from
+	copy     bool       // the value is the value of from
 	from     *parameter // nil if it could not be resolved
 	auth     []Claim
 	secure   bool

@@ -142,7 +142,7 @@ type DeclaredTool struct {
 	Statement  string         // of -sql types; a template if there are template parameters
 	Parameters *parameter.Set `json:"-"` // not nil if there are no errors; fixed for -execute-sql and -list-tables types
 
-	HTTP *HTTPRequest // of types http and those of TrustGraph, else nil
+	HTTP *HTTPRequest // of type http and the types of TrustGraph, else nil
 	MCP  *ToolID      `json:",omitempty"` // of type mcp-tool: the tool that it calls; nil if there are errors
 
 	Service *ServiceCall `json:",omitempty"` // of type tool-service: what it calls, else nil
