@@ -134,9 +134,10 @@ func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 // call it returns the id of the request. It returns "" if there is no such id.
 func (a *Admission) Approval() string { return a.approval }
 
-// CheckEdited takes a call with arguments that an approver sets through the checks, as if the
-// request with the id were approved. It neither records nor runs the call. It returns what the
-// call needs an approval for, and the error of the denial, nil if the call would run.
+// CheckEdited passes a call with the arguments of an approver through the checks. It does so
+// as if the request with the id were approved. It neither records nor runs the call. It
+// returns the need for an approval, and the error of the denial. The error is nil if the
+// call would run.
 func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call, id string) (ApprovalNeed, error) {
 	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: id}, checks)
 	if a.Err != nil {

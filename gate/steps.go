@@ -34,9 +34,9 @@ type CallRequest struct {
 	// this approval, even if no rule selects the arguments.
 	Edited string
 
-	// Started is set for a call whose intent is recorded and whose outcome is not,
-	// because the process ended in between. The call is decided again. It runs again
-	// only if it is safe to repeat.
+	// Started is set for a call whose intent is recorded and whose outcome is not.
+	// The process ended in between. The call is decided again. It runs again only if
+	// it is safe to repeat.
 	Started bool
 	Effect  tool.Effect // of the tool at the time the call started
 }
@@ -205,8 +205,8 @@ func (g *Gate) validate(ctx context.Context, a *Admission) error {
 	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema(), a.handle.Definition.Input)
 }
 
-// checkRetry rejects a call that was started before and whose outcome is unknown,
-// unless its tool was repeatable then and is repeatable now.
+// checkRetry rejects a call that was started before and whose outcome is unknown. It does not
+// reject the call if its tool was repeatable then and is repeatable now.
 func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
 	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
 		return interrupted(a.Request.Name)
