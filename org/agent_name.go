@@ -106,8 +106,8 @@ func (o *Org) ResolveRecipient(from identity.AgentID, name string) identity.Agen
 	return o.resolveRecipient(m, identity.AgentID(name))
 }
 
-// ResolveBelow returns the id of the agent that an agent means by a name or an id, among those
-// below it. It returns any other text unchanged.
+// ResolveBelow returns the id of the agent that an agent means by a name or an id. It looks among
+// the agents below it. It returns any other text unchanged.
 func (o *Org) ResolveBelow(by identity.AgentID, name identity.AgentID) identity.AgentID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -159,8 +159,8 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 	return o.within(toolgroups.AllGroups(), m.scope.grantLimits(o.lookupRole))
 }
 
-// within returns the groups of a set that all limits cover, and those below its groups to
-// which the limits narrow it.
+// within returns the groups of a set that all limits cover. It also returns the groups below them
+// to which the limits narrow the set.
 func (o *Org) within(set toolgroups.GroupSet, limits []constraint) toolgroups.GroupSet {
 	for _, limit := range limits {
 		set = o.registry().IntersectSets(o.bind(set), limit.BoundSet)
@@ -168,7 +168,7 @@ func (o *Org) within(set toolgroups.GroupSet, limits []constraint) toolgroups.Gr
 	return set
 }
 
-// VisibleRole returns a role as an agent may see it: without the groups that the agent may
+// VisibleRole returns a role as an agent may see it. It leaves out groups that the agent may
 // neither use nor grant.
 func (o *Org) VisibleRole(id identity.AgentID, r Role) Role {
 	registry, own := o.config.Groups.CurrentSnapshot(), toolgroups.BoundSet{}

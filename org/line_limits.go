@@ -58,8 +58,8 @@ func (o *Org) callerLimits(task *Task) LineLimits {
 }
 
 // checkDepth returns an error if a child of p would be too many levels deep. The roles of the
-// agents in the line of p bound the levels below these agents, and so does the caller of the task.
-// It must be called with mu held.
+// agents in the line of p bound the levels below these agents. The caller of the task does so,
+// too. It must be called with mu held.
 func (o *Org) checkDepth(p *agentNode) error {
 	levels := 1
 	for at := p; at != nil; at = at.parent {

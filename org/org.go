@@ -20,7 +20,7 @@
 // Each task has a root agent unless it names a role. Root may use the group
 // org_management only. It may grant what the configuration lets it, by default
 // everything, and what the task's caller may use. It may also spawn agents of the roles
-// of the operator and of the configuration, which does not count as granting.
+// of the operator and of the configuration. This does not count as granting.
 //
 // # Views
 //

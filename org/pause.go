@@ -13,8 +13,8 @@ import (
 // means no pause.
 //
 // A task is paused in two ways, which may come together. A person holds it: HoldTask sets
-// Task.Held, and ReleaseTask removes it. Or an error or its budget stops it: PauseTask sets the
-// status Paused and Task.Pause, and RetryTask lets it go on.
+// Task.Held, and ReleaseTask removes it. Or an error or its budget stops it. PauseTask then
+// sets the status Paused and Task.Pause, and RetryTask lets it go on.
 type Pause struct {
 	By     string    `json:"by"` // identity.Principal.String
 	Reason string    `json:"reason,omitempty"`
@@ -137,8 +137,8 @@ func (o *Org) OrgPause() Pause {
 // that started it. A task that is held keeps its first pause, and there are no changes. But the
 // operator's pause replaces a caller's. stored is the record of the task; HoldTask updates it.
 //
-// Errors have the codes TaskNotFound, also for the task of another, InsufficientPermissions
-// for agents, and Conflict if the task has ended.
+// Errors have the codes TaskNotFound, also for the task of another caller, and
+// InsufficientPermissions for agents. The code is Conflict if the task has ended.
 func (o *Org) HoldTask(by identity.Principal, stored *Task, reason string) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,7 +239,7 @@ func (o *Org) PauseReason(id identity.AgentID) string {
 	return m.scope.CurrentView().Suspended()
 }
 
-// PauseOf returns why a task is paused: it is held, an error or its budget has stopped it, or the
+// PauseOf returns why a task is paused. It is held, an error or its budget has stopped it, or the
 // organization is paused. It returns nil for a task that is not paused, has ended or is unknown.
 // The pause of a role does not pause its tasks.
 func (o *Org) PauseOf(id identity.TaskID) *TaskPause {

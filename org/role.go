@@ -37,8 +37,8 @@ const (
 	CreatorConfig   = "config"
 )
 
-// RootRole is the role id and the role name of the root agents of tasks. There is no
-// record of this role: a root agent is recognized by a flag, never by its name or id.
+// RootRole is the role id and the role name of the root agents of tasks. There is no record of this
+// role. A root agent is recognized by a flag, never by its name or id.
 const RootRole = "root"
 
 // Role defines the prompt, the model and the permissions of the agents that have it.
@@ -209,8 +209,8 @@ func (o *Org) FindRole(idOrName string) (Role, error) {
 	return *r, nil
 }
 
-// SuggestRole returns a hint to the active role whose name is most similar to an unknown
-// one; "" if none is similar. It is for the operator, who may know every role.
+// SuggestRole returns a hint to the active role whose name is most similar to an unknown name. It
+// returns "" if no name is similar. It is for the operator, who may know every role.
 func (o *Org) SuggestRole(name string) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -264,8 +264,8 @@ func (o *Org) ListRoles() []Role {
 //
 // Agents may not use a name that a role of the operator or of the configuration has or once had.
 // Names are unique among the declared roles and the roles of tasks of the same caller. A new
-// declared role may have the name of a role of an external caller's tasks, which is then found
-// by its id only.
+// declared role may have the name of a role of an external caller's tasks. The role of the tasks
+// is then found by its id only.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
 	if err := spec.checkNamedGroups(); err != nil {
 		return Role{}, nil, err
@@ -350,9 +350,9 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 	return diff, changes, nil
 }
 
-// PreviewUpdate returns a role of the configuration as the operator's spec would change it, and
-// who would gain or lose tools. It changes nothing, and UpdateRole rejects the change: refusal
-// says so. It returns the errors of UpdateRole.
+// PreviewUpdate returns a role of the configuration as the operator's spec would change it. It
+// also returns who would gain or lose tools. It changes nothing, and UpdateRole rejects the
+// change: refusal says so. It returns the errors of UpdateRole.
 func (o *Org) PreviewUpdate(by identity.Principal, id identity.RoleID, spec RoleSpec) (next Role, diff PermissionDiff, refusal, err error) {
 	if err := spec.checkNamedGroups(); err != nil {
 		return Role{}, PermissionDiff{}, nil, err

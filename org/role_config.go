@@ -96,8 +96,8 @@ type rolePlan struct {
 
 // ApplyRoles replaces the roles of the configuration in one step with a change of the
 // registry, which it publishes. Roles of the configuration that c does not name are
-// deleted, unless Keep is set; the others are created or updated. Sets are bound to the
-// owners that groups have after the change. ApplyRoles returns the roles that it has
+// deleted, unless Keep is set. The other roles are created or updated. Sets are bound to
+// the owners that groups have after the change. ApplyRoles returns the roles that it has
 // changed, with RootRole if what root may grant or the rules of Approval have changed.
 //
 // A role whose name was deleted before is a new role with a new id. The agents of the old
@@ -220,8 +220,8 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	return &RoleEdit{Role: *next, Change: roleUpdated}, nil
 }
 
-// createConfigured creates a role of the configuration. Its id is new, so that it is never
-// taken for a role that was deleted, or whose record is lost.
+// createConfigured creates a role of the configuration. Its id is new. So it is never taken for a
+// role that was deleted, or whose record is lost.
 func (o *Org) createConfigured(spec RoleSpec) (*RoleEdit, error) {
 	role, exists, err := o.planCreation(identity.Principal{Kind: identity.Configuration}, identity.RoleID(identity.NewID()), spec)
 	if err != nil || exists {
@@ -232,7 +232,7 @@ func (o *Org) createConfigured(spec RoleSpec) (*RoleEdit, error) {
 }
 
 // planRevival makes the role of the configuration with this name that was deleted last
-// active as it was. It returns nil if there is none, or if revive is false.
+// active as it was. It returns nil if there is no such role, or if revive is false.
 func (o *Org) planRevival(name string, revive bool) *RoleEdit {
 	last := o.lastDeleted(name)
 	if last == nil || !revive {

@@ -36,8 +36,8 @@ func (r *Role) owner() roleOwner {
 	return roleOwner{r.Caller, r.CallerRole}
 }
 
-// has reports whether r exists for the tasks of w: it is declared, or an agent of a task
-// of the same caller created it.
+// has reports whether r exists for the tasks of w. It is declared, or an agent of a task of the
+// same caller created it.
 func (w roleOwner) has(r *Role) bool {
 	return r.declared() || w != roleOwner{} && r.owner() == w
 }
@@ -119,7 +119,7 @@ func compareID(a, b *Role) int { return strings.Compare(string(a.ID), string(b.I
 
 // assignOwners sets the owners of the roles of agents after all records are read. The task
 // of the agent tells the owner of a role that an older version stored. A role is left
-// without an owner if that task is gone, or if the record contradicts the task: then only
+// without an owner if that task is gone, or if the record contradicts the task. Then only
 // the operator finds it.
 func (o *Org) assignOwners() {
 	for _, r := range o.roles {

@@ -14,8 +14,8 @@ import (
 // SpawnableRoles returns roles that an agent may spawn agents of now. These are declared
 // roles, and roles that agents of its task created. It leaves out what agents of other
 // tasks named and described, also of tasks of the same caller. With a query it returns
-// the roles that match a word of it, the best first; without one all, sorted by name. It
-// returns at most limit roles, and how many there are in all.
+// the roles that match a word of it, the best first. Without a query it returns all
+// roles, sorted by name. It returns at most limit roles, and how many there are in all.
 func (o *Org) SpawnableRoles(id identity.AgentID, query string, limit int) (list []Role, total int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// RoleShare says which sets of a role something depended on: it would not have been allowed
-// if the set had not contained it.
+// RoleShare says which sets of a role an action depended on. It would not have been allowed if the
+// set had not contained it.
 type RoleShare struct {
 	Use      bool // of the principal's own role: what it uses, under the names that it uses
 	UseLimit bool // what the role uses, as a limit on the tasks of callers

@@ -190,7 +190,7 @@ func (o *Org) recompile(list []*scope) {
 }
 
 // add indexes a scope under every role and group that its View depends on. It does not
-// remove older entries: recompiling a scope in vain costs time, but a missing entry
+// remove older entries. Recompiling a scope in vain costs time, but a missing entry
 // would leave a revoked permission active.
 func (x *scopeIndex) add(s *scope, find roleLookup) {
 	use, limits := s.permissions(find)

@@ -91,8 +91,8 @@ func (o *Org) suspensionOf(made *Role) Suspension {
 	return Suspension{}
 }
 
-// suspension returns why the agents of a scope are denied everything until a role is
-// resumed, "" if they are not. Only their own role is named.
+// suspension returns why the agents of a scope are denied everything until a role is resumed. It
+// returns "" if they are not denied everything. Only their own role is named.
 func suspension(use constraint, limits []constraint) string {
 	switch {
 	case use.suspended:

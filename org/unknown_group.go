@@ -67,8 +67,8 @@ func (o *Org) withSuggestions(g grantor, ids []toolgroups.GroupID) string {
 	return strings.Join(list, ", ")
 }
 
-// suggestGroup returns a hint to one of the known groups: the group of a tool with this
-// name, or one with a similar id. It returns "" if there is none.
+// suggestGroup returns a hint to one of the known groups. This is the group of a tool with this
+// name, or a group with a similar id. It returns "" if there is none.
 func (o *Org) suggestGroup(id toolgroups.GroupID, known []string) string {
 	for _, group := range known {
 		if o.registry().InGroups(string(id), toolgroups.GroupID(group)) {

@@ -67,8 +67,8 @@ func parsePort(text string) (uint16, error) {
 }
 
 // CanonicalName returns the canonical form of a host. It maps international names to ASCII and
-// to lower case, and removes a final dot. It accepts IPv6 addresses with or without
-// brackets and returns the shortest form without, or the IPv4 address if one is mapped.
+// to lower case, and removes a final dot. It accepts IPv6 addresses with or without brackets.
+// It returns the shortest form without brackets, or the IPv4 address if one is mapped.
 //
 // It rejects names that are not valid, and IPv6 zones. It also rejects IPv4 addresses that are
 // not four decimal numbers, such as 0177.1 and 2130706433. Parsers read such addresses
