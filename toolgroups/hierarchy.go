@@ -57,8 +57,8 @@ func (s *Snapshot) childrenOf(g *group) (list []*group) {
 	return list
 }
 
-// isParentOf reports whether a group that g declares as a child is one: it belongs to the
-// owner of g, and neither is reserved.
+// isParentOf reports whether a group that g declares as a child is really a child. The group must
+// belong to the owner of g, and neither may be reserved.
 func (g *group) isParentOf(child *group) bool {
 	return child.Owner == g.Owner && !g.Reserved && !child.Reserved
 }

@@ -163,7 +163,7 @@ type GroupInfo struct {
 type WarningCode = errcode.Code
 
 // ToolHandle is one registration of a tool. A tool that is registered again gets a new
-// ToolHandle, so that a View that was compiled before does not allow the new one. A
+// ToolHandle. So a View that was compiled before does not allow the new tool. A
 // ToolHandle does not change; callers must not modify it.
 type ToolHandle struct {
 	Tool       tool.Tool
