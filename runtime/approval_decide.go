@@ -46,7 +46,7 @@ const maxDecided = 1000
 type ApproverAuth struct {
 	How string // for the record
 
-	// Credential names what the person was authenticated with, for CheckCredentials; "" for what
+	// Credential names the credential of the person, for CheckCredentials. It is "" for access that
 	// cannot be revoked, such as access to the data directory.
 	Credential string
 }
@@ -251,7 +251,8 @@ func (rt *Runtime) refusalOf(by identity.Principal, vote approval.Vote, a *Appro
 	return ""
 }
 
-// notNamed says that the rules of a request do not name the people of a vote now, "" if they do.
+// notNamed says that the rules of a request do not name the people of a vote now. It returns "" if
+// the rules name them.
 func (rt *Runtime) notNamed(vote approval.Vote, a *Approval) string {
 	if a.Rules.Admits(vote, rt.now().Sub(a.Asked)) {
 		return ""
@@ -305,7 +306,7 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 }
 
 // overriddenArgs returns the arguments of a call that an operator wants to approve in place of the
-// approvers, nil for another decision. The decision is then about these arguments.
+// approvers. It returns nil for another decision. The decision is then about these arguments.
 func (rt *Runtime) overriddenArgs(ctx context.Context, by identity.Principal, d *ApprovalDecision) (json.RawMessage, error) {
 	if !d.Override || !rt.isHeld(by, approval.Override) {
 		return nil, nil

@@ -74,8 +74,9 @@ func (t *approvalTable) holdsTask(id identity.TaskID) bool {
 }
 
 // checkRoom returns an error if one more request may not wait for the calls and tasks of a
-// person. A person has a share, all tasks of the operator a larger one, and at most as many requests
-// as there is room for others. A nearly full table thus has room for a person without requests.
+// person. A person has a share, and all tasks of the operator have a larger share. A person has
+// at most as many requests as there are free places. A nearly full table thus has room for a
+// person without requests.
 func (t *approvalTable) checkRoom(person string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -90,8 +90,8 @@ func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (re
 	}
 }
 
-// taskBudget returns the budget of a task: the smaller one of the organization's and its
-// own, and what the operator added.
+// taskBudget returns the budget of a task. This is the smaller of the organization's budget and its
+// own, plus the amount that the operator added.
 func (rt *Runtime) taskBudget(task *org.Task) TaskBudget {
 	general := rt.settings.Load().Budget
 	return TaskBudget{

@@ -10,8 +10,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// spawnBudget is the budget of a new agent: the part that its parent gives it, and what its role
-// allows it at most. The smaller amount of each quantity holds. Only the part is reserved.
+// spawnBudget is the budget of a new agent. It has the part that its parent gives it, and the
+// maximum that its role allows. The smaller amount of each quantity holds. Only the part is
+// reserved.
 type spawnBudget struct {
 	part, most org.ModelAllowance
 }
@@ -114,8 +115,8 @@ func (t *tracker) endBudget(task identity.TaskID, id identity.AgentID) {
 	t.changeBudgets(task, func(s *budgetTree) { s.end(id) })
 }
 
-// changeBudgets changes the budgets of a task, if they are loaded, and lets the requests look
-// again that wait for a part of them.
+// changeBudgets changes the budgets of a task, if they are loaded. Requests that wait for a part of
+// the budgets then look again.
 func (t *tracker) changeBudgets(task identity.TaskID, change func(*budgetTree)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -77,8 +77,8 @@ func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 // maxBudgetLines limits the budgets that a note to a model names.
 const maxBudgetLines = 4
 
-// budgetNote returns what a model reads about the budgets and the time that are nearly spent, "" if
-// there are none. It loads the usage of a task that was resumed.
+// budgetNote returns the text for a model about the budgets and the time that are nearly spent. It
+// returns "" if none is nearly spent. It loads the usage of a task that was resumed.
 func (a *actor) budgetNote(ctx context.Context) (string, error) {
 	if _, err := a.rt.taskSpending(ctx, a.task); err != nil {
 		return "", err

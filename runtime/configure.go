@@ -24,9 +24,10 @@ type OrgConfig struct {
 	Workspaces WorkspacePolicy
 	Approval   []approval.Rule // which calls of all agents and callers wait for people; roles have further rules
 
-	// Oversight says which operations of operators wait for people; nil says that none do. Another
-	// one than the active one needs the approval of the people of the active one: ApplyConfig
-	// returns ApprovalRequired until there is one. With KeepRoles the active one stays.
+	// Oversight says which operations of operators wait for people; nil says that none do. An
+	// Oversight that differs from the active Oversight needs the approval of the people of the
+	// active Oversight. ApplyConfig returns ApprovalRequired until they approve. With KeepRoles
+	// the active one stays.
 	Oversight *approval.Oversight
 
 	// KeepRoles keeps existing roles as they are, and deleted roles deleted. Roles only adds

@@ -25,8 +25,8 @@ import (
 //  2. Call makes calls, and Receive waits for messages of the agents below.
 //  3. End ends the task with a result. Close without End cancels it.
 //
-// The task does not end when its agents are idle. When the process ends before, the task
-// is not resumed by itself: ResumeDriver goes on with it, or CancelTask ends it.
+// The task does not end when its agents are idle. When the process ends before, the task is
+// not resumed by itself. ResumeDriver goes on with it, or CancelTask ends it.
 //
 // All methods are safe for concurrent use, and run one at a time. They return an error with
 // the code Conflict once the task has ended, and while it is paused. They return StorageLow
@@ -63,8 +63,8 @@ func (rt *Runtime) DriveTask(ctx context.Context, spec org.TaskSpec) (*Driver, e
 // ended is not repeated; it is recorded as interrupted. by is the operator or the caller that
 // started the task.
 //
-// Errors: TaskNotFound, also for a task of another caller, and Conflict if the task has
-// ended, is paused, has a driver or is not driven.
+// Errors: TaskNotFound, also for a task of another caller; Conflict if the task has ended, is
+// paused, has a driver or is not driven.
 func (rt *Runtime) ResumeDriver(ctx context.Context, by identity.Principal, id identity.TaskID) (*Driver, error) {
 	task, ok := rt.org.TaskByID(id)
 	if !ok || by.Kind != identity.Operator && !task.StartedBy(by) {

@@ -31,11 +31,11 @@ import (
 //     state that a successful call moves to. That state is durable per user and role
 //     (org.Caller).
 //
-// A call without effects, because it is denied or because its tool is ReadOnly
-// and changes no workflow state, does not wait for the disk. It starts once its
-// decision is found to be current. Its events share a commit with the events of other calls. That
-// commit begins within 10 ms, or once the one before it has ended. It begins at once with Flush,
-// and before a later call with effects, a change of roles or groups, or the start of a task. See
+// A call without effects does not wait for the disk. It is denied, or its tool is ReadOnly and
+// changes no workflow state. It starts once its decision is found to be current. Its events share
+// a commit with the events of other calls. That commit begins within 10 ms, or once the one
+// before it has ended. It begins at once with Flush, and before a later call with effects, a
+// change of roles or groups, or the start of a task. See
 // docs/decisions/0017-calls-that-change-nothing-share-a-commit.md.
 //
 // Calls of one caller run concurrently, except that calls of tools that change

@@ -161,8 +161,8 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 	return nil
 }
 
-// noRecipient returns the error for a recipient that is not active: its task has ended, it
-// is terminated, or it never existed.
+// noRecipient returns the error for a recipient that is not active. Its task has ended, it is
+// terminated, or it never existed.
 func (rt *Runtime) noRecipient(to identity.AgentID) error {
 	a, err := rt.AgentRecord(rt.uncancelled, to)
 	if err != nil {

@@ -110,8 +110,8 @@ const correctionSender = "rolecall"
 func isCorrection(m *model.Message) bool { return m.From == correctionSender }
 
 // finishBelow records the final answer of an agent that is not the first. If its role wants
-// a typed result, that is what the parent gets. An answer that does not fit is followed by a
-// correction, in the same commit; after the second one the turn fails with invalid_result.
+// a typed result, that is what the parent gets. A correction follows an answer that does not
+// fit, in the same commit. After the second such answer the turn fails with invalid_result.
 func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 	schema := a.rt.resultSchema(a.agent)
 	if schema == nil {

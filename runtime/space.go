@@ -18,7 +18,7 @@ import (
 )
 
 // The default disk reserve is 256 MiB, or a quarter of a disk under 1 GiB. The outcome of
-// a call is small, but the commit that writes it may copy large values that are stored
+// a call is small. But the commit that writes it may copy large values that are stored
 // next to it.
 const (
 	maxDefaultReserve   = 256 << 20

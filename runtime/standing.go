@@ -341,8 +341,8 @@ func (rt *Runtime) maySeeStanding(by identity.Principal, s *StandingApproval) bo
 }
 
 // RevokeStanding ends a standing approval: no call that starts after it returns is covered. by is
-// an operator, or a person whose votes its rules count. Errors: ApprovalNotFound if there is none
-// for the person.
+// an operator, or a person whose votes its rules count. Errors: ApprovalNotFound if there is no
+// such approval for the person.
 func (rt *Runtime) RevokeStanding(by Requester, id, reason string) error {
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
 		s, ok := rt.standing.find(id)

@@ -106,8 +106,8 @@ func (w *workspaces) callerPlace(ctx context.Context, by identity.Principal) (pl
 const operatorHolder = "operator"
 
 // sharedPlace returns where all agents of a task with a directory work. The task of an
-// external caller may use it as long as the caller may, and a named one as long as it is
-// configured.
+// external caller may use it as long as the caller may. A task may use a named workspace
+// as long as it is configured.
 func (w *workspaces) sharedPlace(by identity.Principal, task *org.Task) (place, error) {
 	caller, external := task.ExternalCaller()
 	if !external && task.WorkspaceName == "" { // the operator named a path
