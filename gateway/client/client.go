@@ -66,8 +66,8 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // Dial returns a client of the process that serves the data directory dir.
 //
-// Errors: ErrNotServed if there is none; otherwise the error of the connection. Requests fail
-// with ErrNotServed, before they are sent, when the process has ended since.
+// Errors: ErrNotServed if there is no socket; otherwise the error of the connection. Requests
+// fail with ErrNotServed, before they are sent, when the process has ended since.
 func Dial(dir string) (*Client, error) {
 	path := filepath.Join(dir, wire.SocketName)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
