@@ -124,8 +124,8 @@ func (l *SessionLink[S]) lose() {
 	l.session, l.isOpen = none, false
 }
 
-// CurrentSession returns the session that requests are sent on. It reports false if there is none,
-// and after Close.
+// CurrentSession returns the session that requests are sent on. It reports false if there is no
+// session, and after Close.
 func (l *SessionLink[S]) CurrentSession() (S, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
