@@ -107,7 +107,7 @@ func (m *keyModel) current() (model.Model, yamldoc.Secret) {
 	return m.client, m.key
 }
 
-// acquire returns a client and its key. It reads the key if there is none or its time is
+// acquire returns a client and its key. It reads the key if there is no key yet or its time is
 // over. Its error is the cause of ctx or a *model.Error.
 func (m *keyModel) acquire(ctx context.Context) (model.Model, yamldoc.Secret, error) {
 	if client, key := m.current(); key != "" && m.isUsable(0) {
