@@ -45,7 +45,7 @@
 // The integrity record of schema 2 covers keys only. For both, Open writes a new one. Files of
 // schema 3 differ in their number alone.
 //
-// If the data file is removed or replaced while it is open, the store saves the open file
+// The data file may be removed or replaced while it is open. Then the store saves the open file
 // beside it and stops (rescue.go).
 //
 // A crash between the writes of a commit leaves the file of the commit before. A disk that loses
@@ -314,7 +314,7 @@ func statOpened(info *os.FileInfo) func(string, int, os.FileMode) (*os.File, err
 	}
 }
 
-// catchPageFault calls fn, which reads pages of bbolt. Pages have no checksum: if bbolt
+// catchPageFault calls fn, which reads pages of bbolt. Pages have no checksum. If bbolt
 // panics over a damaged page, or reads beyond the end of the file, the error is
 // ErrDamaged.
 func catchPageFault(fn func() error) (err error) {
@@ -457,8 +457,8 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	}))
 }
 
-// awaitSync blocks until a transaction is on disk. bbolt lets readers see a transaction
-// before its fsync has returned; a reader must not act on what a power cut may undo.
+// awaitSync blocks until a transaction is on disk. bbolt lets readers see a transaction before its
+// fsync has returned. A reader must not act on data that a power cut may undo.
 func (s *Store) awaitSync(ctx context.Context, id int) error {
 	for {
 		s.mu.RLock()

@@ -155,7 +155,7 @@ func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, bef
 }
 
 // logChunk is a part of the log, in the order in which it was read. Of an event that does not
-// match it has only the number: thousands of followers may each hold a part in which little
+// match it has only the number. Thousands of followers may each hold a part in which little
 // matches.
 type logChunk struct {
 	seqs   []uint64        // of all events
