@@ -101,8 +101,8 @@ func (a *api) completeChat(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteJSON(w, http.StatusOK, out.WholeAnswer(task.Result, task.Incomplete, openaiapi.NewUsage(usage)))
 }
 
-// chatSpec converts a request for a chat completion. Such a request cannot name groups: without
-// default groups of the role, the agent has all that the role and the sender may use.
+// chatSpec converts a request for a chat completion. Such a request cannot name groups. Without
+// default groups of the role, the agent has all groups that the role and the sender may use.
 func (a *api) chatSpec(q openaiapi.Request, sender identity.Principal) (org.TaskSpec, error) {
 	asked, err := q.Question()
 	if err != nil {

@@ -217,8 +217,8 @@ func (s *eventStream) write(seq uint64, text []byte) error {
 	return s.flush()
 }
 
-// close ends the stream. A browser reconnects by itself; if it resumes a task
-// that has ended and has seen all events, it gets 204, which stops it.
+// close ends the stream. A browser reconnects by itself. If it resumes a task that has ended and
+// has seen all events, it gets 204, which stops it.
 func (s *eventStream) close(ended bool) {
 	if !s.opened && s.sse && s.resuming && ended {
 		s.w.WriteHeader(http.StatusNoContent)

@@ -26,8 +26,8 @@ const (
 	maxBehind        = 10_000  // events that a reader which had caught up may be behind
 )
 
-// listEvents answers with the events of the organization that the sender sees: with a page,
-// newest first, or with a stream, oldest first.
+// listEvents answers with the events of the organization that the sender sees. The answer is a
+// page, newest first, or a stream, oldest first.
 func (a *api) listEvents(w http.ResponseWriter, r *http.Request) error {
 	release, err := a.eventLimiter.Acquire(auth.SenderOf(r))
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *logStream) sendNewest(ctx context.Context, limit int) error {
 }
 
 // send sends the events after the events that were sent. It ends with a gap if the client reads too
-// slowly, or if no event was found for long: the client then continues after it.
+// slowly, or if no event was found for long. The client then continues after the gap.
 func (s *logStream) send(ctx context.Context) error {
 	unmatched := 0
 	for e, err := range s.events(ctx) {

@@ -1,6 +1,6 @@
-// Package auth identifies the senders of HTTP requests to a gateway: the
-// operator, a caller in a role, or a program that reads metrics. It checks bearer tokens, the startup token and
-// its cookie, and the Host and Origin headers.
+// Package auth identifies the senders of HTTP requests to a gateway. A sender is the
+// operator, a caller in a role, or a program that reads metrics. It checks bearer
+// tokens, the startup token and its cookie, and the Host and Origin headers.
 //
 //	tokens, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: organization.RoleByID})
 //	err = tokens.ReplaceTokens(list)                   // the configured tokens

@@ -16,10 +16,11 @@ import (
 // request was admitted. It is never active.
 const removedCredential = "removed"
 
-// CredentialOf returns a text for the configured token with which the sender of an admitted
-// request was authenticated, or with which its session began. The text does not reveal the token. It
-// is "" for senders without one: the owner of the data directory, the holder of the start-up token
-// and users of issuers. If the token was removed or changed since, the text is never active.
+// CredentialOf returns a text for a configured token. The sender of an admitted request was
+// authenticated with this token, or its session began with it. The text does not reveal the token.
+// It is "" for senders without such a token. These are the owner of the data directory, the holder
+// of the start-up token and users of issuers. If the token was removed or changed since, the text
+// is never active.
 func (t *TokenStore) CredentialOf(r *http.Request) string {
 	sender := SenderOf(r).Holder()
 	if stored, ok := t.tokenOf(r); ok && stored.holder() == sender {

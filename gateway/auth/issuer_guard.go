@@ -24,8 +24,8 @@ const (
 	maxWaiting   = 256 // requests that wait for one of them
 	maxOfAddress = 64  // requests of one address that wait
 
-	// An address may show an issuer that is asked about each token so many tokens that are not
-	// valid, and then one more in failureInterval.
+	// These limits are for an issuer that is asked about each token. An address may show it so many
+	// tokens that are not valid, and then one more in failureInterval.
 	failureBurst    = 20
 	failureInterval = time.Second
 	maxAddresses    = 4096 // that are remembered for that

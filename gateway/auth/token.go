@@ -205,9 +205,9 @@ func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal
 	return t.withActiveRole(p, err)
 }
 
-// byOwnToken returns the principal of a token that this process knows without an issuer: the
-// start-up token, or a configured token of the last ReplaceTokens. known reports whether the digest
-// belongs to one of them.
+// byOwnToken returns the principal of a token that this process knows without an issuer. This is
+// the start-up token, or a configured token of the last ReplaceTokens. known reports whether the
+// digest belongs to one of them.
 func (t *TokenStore) byOwnToken(r *http.Request, digest [sha256.Size]byte) (p identity.Principal, known bool, err error) {
 	if t.isStartup(digest) {
 		return operator, true, nil

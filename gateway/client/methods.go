@@ -332,8 +332,8 @@ func (c *Client) AnswerToolQuestion(ctx context.Context, task, question string, 
 }
 
 // TaskEvents yields the public events of a task after an event number, until its
-// result. With follow it waits for further events, yields the text that models are
-// generating, and reports an error if the stream ends before the task.
+// result. With follow it waits for further events and yields the text that models
+// are generating. It reports an error if the stream ends before the task.
 func (c *Client) TaskEvents(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		query := url.Values{"after": {strconv.FormatUint(after, 10)}}

@@ -17,8 +17,9 @@ import (
 )
 
 // Resources are read and listed by calls of tools (tool.Catalog). So the gate decides each
-// read, and the record has it as a call of the tool. What no tool of the caller reads is
-// asked of the gate as the tool unreadName, which never exists: the record has the attempt.
+// read, and the record has it as a call of the tool. If no tool of the caller reads a
+// resource, the gate is asked for the tool unreadName, which never exists. So the record
+// has the attempt.
 
 // unreadName is the name under which a read is denied that no tool of the caller answers. It
 // is no valid name of a tool.

@@ -54,7 +54,7 @@ func (s *Server) forgetSession(id string) {
 	delete(s.sessions, id)
 }
 
-// makeRoomForSession makes sure that a sender may have one more session; if it
+// makeRoomForSession makes sure that a sender may have one more session. If it
 // has to, it ends the sender's session that has been idle longest. It must be
 // called with mu held.
 func (s *Server) makeRoomForSession(sender identity.Principal) bool {

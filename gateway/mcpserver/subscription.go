@@ -36,8 +36,8 @@ type subscription struct {
 	due       bool // the client is being notified
 }
 
-// subscribe begins a subscription, after it has read the resource as the client: so the gate
-// decides it, and the record has the read. Resources without versions never change.
+// subscribe begins a subscription, after it has read the resource as the client. So the gate
+// decides the read, and the record has it. Resources without versions never change.
 func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	sc, uri := scopeFrom(ctx), req.Params.URI
 	if sc == nil {

@@ -200,9 +200,9 @@ func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte,
 	return resultText(&admitted.Result, known.Declared != nil), nil
 }
 
-// callError returns the error of a call that is not answered with a result: the
-// tool is unknown, or the caller lacks a valid token. A tool of another
-// workflow state, and any tool in a suspended role, is answered with a failure as its result.
+// callError returns the error of a call that is not answered with a result. The tool is
+// unknown, or the caller lacks a valid token. A tool of another workflow state, and any tool
+// in a suspended role, is answered with a failure as its result.
 func (s scope) callError(a *gate.Admission, name string) error {
 	if !a.Decision.Allowed() {
 		if a.Decision.Suspended() != "" {
