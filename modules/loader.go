@@ -100,8 +100,8 @@ func (l *Loader) ReloadModule(ctx context.Context, m Module) error {
 // UnloadModule takes a module out of service. It unregisters the groups, rejects new calls,
 // and closes the module when its calls in progress have ended.
 //
-// ctx bounds that wait. When it ends first, the error is of StepWait; the module is
-// unloaded nevertheless and closes after the last call, which Close waits for. A tool
+// ctx bounds that wait. When it ends first, the error is of StepWait. The module is
+// unloaded nevertheless and closes after the last call. Close waits for this call. A tool
 // that unloads its own module waits for itself until ctx ends.
 func (l *Loader) UnloadModule(ctx context.Context, name string) error {
 	s, err := l.StageUnload(ctx, name)

@@ -177,8 +177,8 @@ func (s *StagedModule) Register(tx *toolgroups.Tx) error {
 
 // Activate brings the module into service after its groups were registered. The module
 // that it replaces, if any, gets no further calls; DrainOld has to follow. The error has
-// the code conflict if the Loader was closed meanwhile; the groups are then removed again
-// and the caller has to call Discard.
+// the code conflict if the Loader was closed meanwhile. The groups are then removed
+// again, and the caller has to call Discard.
 func (s *StagedModule) Activate() error {
 	if err := s.publish(); err != nil {
 		return errors.Join(err, s.loader.groups.Update(func(tx *toolgroups.Tx) error {

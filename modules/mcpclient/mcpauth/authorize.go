@@ -165,8 +165,8 @@ func (s *Server) refreshAlone(ctx context.Context, subject Subject, used string)
 	return s.refresh(ctx, subject, used)
 }
 
-// refresh returns the token of a subject if it is newer than used, or else refreshes it and stores
-// it before it is used.
+// refresh returns the token of a subject if it is newer than used. Otherwise it refreshes the token
+// and stores it before it is used.
 func (s *Server) refresh(ctx context.Context, subject Subject, used string) (string, error) {
 	g, err := s.usable(ctx, subject)
 	switch {

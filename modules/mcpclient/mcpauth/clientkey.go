@@ -58,8 +58,8 @@ func (s *Server) signAssertion(issuer string) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// newSigner returns a signer with a private key in PEM: ES256 for a key of the curve P-256, RS256 for
-// one of RSA. No error contains a part of the key.
+// newSigner returns a signer with a private key in PEM. It signs with ES256 for a key of the curve
+// P-256, and with RS256 for an RSA key. No error contains a part of the key.
 func newSigner(text, id string) (jose.Signer, error) {
 	key, err := parseKey(text)
 	if err != nil {

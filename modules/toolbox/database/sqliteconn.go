@@ -46,8 +46,8 @@ type sqliteDriverConn interface {
 	driver.Validator
 }
 
-// sqliteConn reuses compiled statements, and interrupts a statement at any row when
-// its context ends; the driver does so only before the first row. Like every
+// sqliteConn reuses compiled statements. It interrupts a statement at any row when
+// its context ends. The driver does so only before the first row. Like every
 // driver.Conn it is used by one goroutine at a time, for one statement at a time.
 type sqliteConn struct {
 	sqliteDriverConn

@@ -1,4 +1,4 @@
-// Package broker defines how the runtime reaches tool services: a Driver connects to one
+// Package broker defines how the runtime reaches tool services. A Driver connects to one
 // broker, and a Link carries the messages of one service.
 //
 // A driver moves messages and nothing else. Package toolservice matches responses to requests,

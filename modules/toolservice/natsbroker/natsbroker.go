@@ -64,8 +64,8 @@ func Connect(c broker.Config) (broker.Driver, error) {
 // connectTimeout limits how long connecting takes.
 const connectTimeout = 3 * time.Second
 
-// connect returns a connection for a link. A request is never kept for a later connection: it
-// fails at once, so that the caller knows that it was not sent.
+// connect returns a connection for a link. A request is never kept for a later connection. It fails
+// at once, so that the caller knows that it was not sent.
 func (d *driver) connect(l *link) (*nats.Conn, error) {
 	o := nats.GetDefaultOptions()
 	list := []nats.Option{
