@@ -44,7 +44,7 @@ func unsandboxedSteps() []isolationStep {
 }
 
 // runAsJob turns this process into the job it was started for. A failure is
-// reported to the starter over the report pipe; the returned error means that
+// reported to the starter over the report pipe. The returned error means that
 // the report itself could not be sent.
 func runAsJob() error {
 	runtime.LockOSThread() // the restrictions apply to this thread and what it executes

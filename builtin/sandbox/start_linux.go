@@ -98,8 +98,8 @@ func openPipes() (pipes [4]*os.File, err error) {
 }
 
 // dropRoot returns the mounts for a job that need not be root. It reports false for
-// a job that runs as the user of this process: an ordinary one, or root where mounts
-// cannot be id-mapped.
+// a job that runs as the user of this process. This is an ordinary user, or root
+// where mounts cannot be id-mapped.
 func (l *Launcher) dropRoot(s *spec) (trees []*os.File, ok bool) {
 	if os.Getuid() != 0 {
 		return nil, false

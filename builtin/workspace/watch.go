@@ -102,8 +102,8 @@ func (d *Dir) WatchQuota(ctx context.Context) error {
 	}
 }
 
-// minFreeDisk returns how many bytes a program must leave free on the disk: half
-// of what is free at its start, at most maxReservedDisk.
+// minFreeDisk returns how many bytes a program must leave free on the disk. This is half of the
+// free bytes at its start, at most maxReservedDisk.
 func minFreeDisk(free uint64, known bool) uint64 {
 	if !known {
 		return 0
