@@ -78,8 +78,8 @@ func loadedWindow(doc gjson.Result, name string) (w provider.ServerWindow) {
 	return w
 }
 
-// shownWindow returns the window in an answer of Ollama's /api/show: what the model is set
-// to, or else what it was trained for.
+// shownWindow returns the window in an answer of Ollama's /api/show. It is the window that is set
+// for the model, or else the window that it was trained for.
 func shownWindow(doc gjson.Result) (w provider.ServerWindow) {
 	for line := range strings.Lines(doc.Get("parameters").Str) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
