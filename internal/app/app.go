@@ -15,7 +15,7 @@
 //
 // ApplyConfig and WatchConfig replace the configuration while agents work. A change has
 // two phases. The first, prepare, provisions new modules, constructs models and auth
-// services and collects every problem; nothing of it is visible, and discard releases
+// services and collects every problem. Nothing of it is visible, and discard releases
 // it. The second, install, makes the change active: groups and roles in one commit.
 package app
 

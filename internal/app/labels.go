@@ -71,8 +71,8 @@ func toolsDigest(cfg *config.Config, m config.Module) string {
 }
 
 // checkModuleTools returns a problem for each document or toolset that names a tool which a
-// module will not have. The tools of an MCP server come and go, so a missing one is no
-// problem: what is said about it has no effect.
+// module will not have. The tools of an MCP server come and go, so a missing tool is no
+// problem. Documents about a missing tool have no effect.
 func (a *App) checkModuleTools(ch *configChange) (faults []*yamldoc.Error) {
 	check := func(id toolboxfile.ToolID, at yamldoc.Pos, field string) {
 		if isModule := slices.ContainsFunc(ch.cfg.Modules, func(m config.Module) bool { return m.Name == id.Server }); isModule && !a.hasModuleTool(ch, id) {

@@ -460,7 +460,7 @@ func (a *App) hasAPI(ch *configChange, id string) bool {
 	return owner == modules.OwnerOf(server) && !ch.changedOwners()[owner]
 }
 
-// toolHint returns what to write instead when the name of a tool is used as a group id;
+// toolHint returns what to write instead when the name of a tool is used as a group id. It returns
 // "" if there is no such tool.
 func (a *App) toolHint(cfg *config.Config, name string) string {
 	if slices.ContainsFunc(cfg.Tools, func(t toolboxfile.DeclaredTool) bool { return t.Name == name }) {

@@ -141,8 +141,8 @@ func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 func (s *Schema) Validate(args json.RawMessage) error { return s.ValidateShown(args) }
 
 // ValidateShown is Validate for a model that was shown another schema, which may leave out some
-// of what is accepted. The error for an unknown argument lists the names that the first of the
-// schemas has which has any; without schemas it lists none.
+// of what is accepted. The error for an unknown argument lists the names of the first schema
+// that has any. Without schemas it lists no names.
 func (s *Schema) ValidateShown(args json.RawMessage, shown ...json.RawMessage) error {
 	fits, values, err := s.read(args)
 	switch {

@@ -65,8 +65,8 @@ type Result struct {
 }
 
 // Read is like CheckObject and also checks the values against the Rules in s. It does not reject a
-// document that fails them. Either the document breaks a rule, or it has one of the rare
-// values that Rules cannot decide; a schema validator has to tell which.
+// document that fails them. Either the document breaks a rule, or it has one of the rare values
+// that Rules cannot decide. A schema validator has to tell which.
 func Read(data []byte, s *KeySet) (Result, error) { return parse(data, s, objectOnly) }
 
 // CountValues is like CheckKeys and also returns the number of values in data, containers
