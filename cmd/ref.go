@@ -40,8 +40,8 @@ func resolveTask(ctx context.Context, api *client.Client, ref string) (string, e
 	})
 }
 
-// resolveAgent returns the id of an agent, or the name of its role. The log names an agent by
-// its role and the end of its id; both that and the end alone are references, too.
+// resolveAgent returns the id of an agent, or the name of its role. The log names an agent by its
+// role and the end of its id. This name is a reference, too, and so is the end of the id alone.
 func resolveAgent(ctx context.Context, api *client.Client, ref string) (string, error) {
 	id, err := resolveAgentID(ctx, api, ref)
 	end := strings.ToLower(ref[strings.LastIndexByte(ref, '/')+1:])
