@@ -96,7 +96,7 @@ func (s candidates) include(c *trackedConn) bool {
 
 // findBound returns the candidates to give way to a new connection if a limit is
 // reached. The limit is the share of its address, or the limit of all connections.
-// It must be called with mu held.
+// findBound must be called with mu held.
 func (t *connTable) findBound(c *trackedConn, limits ConnectionLimits) (candidates, bool) {
 	if !c.viaProxy {
 		if anonymous, full := t.counts(c.address).reach(limits.PerAddress); full {
@@ -150,8 +150,8 @@ func (t *connTable) pickVictim(s candidates, minTime time.Duration) (first *trac
 // yieldsBefore reports whether c gives way before o. Authenticated senders have more than
 // their reserve when connections of both kinds are candidates, so theirs come first.
 // After that the order is by yieldRank. Of equal ranks, connections of the address with
-// the most connections come first, then the oldest connections. It must be called with mu
-// held.
+// the most connections come first, then the oldest connections. yieldsBefore must be
+// called with mu held.
 func (t *connTable) yieldsBefore(c, o *trackedConn) bool {
 	if c.authenticated != o.authenticated {
 		return c.authenticated

@@ -55,8 +55,8 @@ func (s *Server) forgetSession(id string) {
 }
 
 // makeRoomForSession makes sure that a sender may have one more session. If it
-// has to, it ends the sender's session that has been idle longest. It must be
-// called with mu held.
+// has to, it ends the sender's session that has been idle longest.
+// makeRoomForSession must be called with mu held.
 func (s *Server) makeRoomForSession(sender identity.Principal) bool {
 	if len(s.sessions) >= maxSessions {
 		return false
