@@ -109,7 +109,8 @@ func (s *Semaphore) tryAcquire(key Key) (*waiter, error) {
 }
 
 // holderOf returns the holder of an owner, which has the member. A new holder or member counts as
-// if it had acquired before the last acquisition, so it goes first. It must be called with mu held.
+// if it had acquired before the last acquisition, so it goes first. holderOf must be called with mu
+// held.
 func (s *Semaphore) holderOf(key Key) *holder {
 	h := s.holders[key.Owner]
 	if h == nil {
