@@ -142,8 +142,8 @@ func (m *agentNode) below(name string) identity.AgentID {
 }
 
 // recipients returns agents that an agent may message. The list has its parent, the top agent
-// of its task, the collaborators of its brief, and its children, oldest first. It must be
-// called with mu held.
+// of its task, the collaborators of its brief, and its children, oldest first. recipients
+// must be called with mu held.
 func (o *Org) recipients(from *agentNode) (list []*agentNode) {
 	if from.parent != nil {
 		list = append(list, from.parent)

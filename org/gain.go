@@ -16,9 +16,10 @@ func (d *PermissionDiff) Gains() bool {
 }
 
 // Widens reports whether next may allow something that old does not, now or later. This may be
-// groups that are no part of the groups of old, or other arguments, hosts or tasks. It errs on the
-// side of true. A bound or a restriction that is replaced by another counts, whatever the two say.
-// The zero Role stands for no role. It does not compare names, prompts, models and limits.
+// groups that are no part of the groups of old, or other arguments, hosts or tasks. Widens errs on
+// the side of true. A bound or a restriction that is replaced by another counts, whatever the two
+// say. The zero Role stands for no role. Widens does not compare names, prompts, models and
+// limits.
 func (o *Org) Widens(old, next *Role) bool {
 	return o.addsGroups(old, old.Use, next.Use) || o.addsGroups(old, old.Grant, next.Grant) || old.rebinds(next) || old.loosens(next) ||
 		old.Server != "" && next.Server != old.Server || old.Hosts != nil && !old.hosts().Equal(next.hosts()) ||

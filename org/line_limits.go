@@ -49,7 +49,7 @@ func (o *Org) lineLimits(id identity.RoleID) (least LineLimits) {
 }
 
 // callerLimits returns the limits of the caller who started a task. They combine the limits of its
-// role and of the role that bounds its tasks. It must be called with mu held.
+// role and of the role that bounds its tasks. callerLimits must be called with mu held.
 func (o *Org) callerLimits(task *Task) LineLimits {
 	if task == nil {
 		return LineLimits{}
@@ -59,7 +59,7 @@ func (o *Org) callerLimits(task *Task) LineLimits {
 
 // checkDepth returns an error if a child of p would be too many levels deep. The roles of the
 // agents in the line of p bound the levels below these agents. The caller of the task does so,
-// too. It must be called with mu held.
+// too. checkDepth must be called with mu held.
 func (o *Org) checkDepth(p *agentNode) error {
 	levels := 1
 	for at := p; at != nil; at = at.parent {
@@ -91,7 +91,7 @@ func (o *Org) HiresOf(id identity.AgentID) int {
 }
 
 // limitTaskTime shortens the time of a new task to the limit of the role in which it begins, or to
-// the limit of its caller. The shorter limit holds. It must be called with mu held.
+// the limit of its caller. The shorter limit holds. limitTaskTime must be called with mu held.
 func (o *Org) limitTaskTime(task *Task, role identity.RoleID) {
 	most := time.Duration(o.lineLimits(role).within(o.callerLimits(task)).Seconds) * time.Second
 	if most > 0 && (task.Timeout == 0 || task.Timeout > most) {

@@ -34,7 +34,7 @@ type reach struct{ roles, tools map[string]bool }
 // CompareReach returns the effect of next on what agents reach. next replaces the role with its
 // id. Without an id it is created, as a role of PlanRole. CompareReach compares the role and at
 // most 20 roles that it bounds. For all other roles it compares whether their agents may spawn
-// agents of next. The list is sorted by name. It may be called concurrently.
+// agents of next. The list is sorted by name. CompareReach may be called concurrently.
 func (o *Org) CompareReach(next Role) []ReachDiff {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
