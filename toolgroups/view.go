@@ -126,8 +126,8 @@ func (v *View) SetEpoch(epoch uint64) {
 }
 
 // SetGating marks the View as the View of a tool-gated role. Agents of such a role must
-// answer from tools alone, and do not learn why a tool is denied. It must be called
-// before the View is published.
+// answer from tools alone, and do not learn why a tool is denied. SetGating must be
+// called before the View is published.
 func (v *View) SetGating(g Gating) {
 	for rule := range v.evaluations {
 		v.evaluations[rule].Gating = g
@@ -135,7 +135,7 @@ func (v *View) SetGating(g Gating) {
 }
 
 // SetSuspended marks a View that allows nothing as the View of a paused role or organization.
-// Denials then give this reason. It must be called before the View is published.
+// Denials then give this reason. SetSuspended must be called before the View is published.
 func (v *View) SetSuspended(why string) {
 	for rule := range v.evaluations {
 		v.evaluations[rule].Suspended = why
