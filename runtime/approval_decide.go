@@ -156,7 +156,7 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 
 // decideApproval returns the request as it is after a decision, and the event of the decision.
 // edited are the rules that select the arguments of the decision. They add to the rules of the
-// request. It is called within the commit.
+// request. decideApproval is called within the commit.
 func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
 	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args, Pattern: patternText(d.Pattern)}

@@ -58,8 +58,8 @@ func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s
 var errBudgetStopped = errcode.New(errcode.Conflict, "spawn an agent with a budget: its task has stopped; retry or resume the task first")
 
 // takeBudget takes the budget of a new agent from the budget of its parent. It returns a
-// function that gives it back. It is called within the commit. Errors: budget_exceeded;
-// conflict if no process works on the task any more.
+// function that gives the budget back. takeBudget is called within the commit. Errors:
+// budget_exceeded; conflict if no process works on the task any more.
 func (rt *Runtime) takeBudget(parent, id identity.AgentID, budget spawnBudget) (undo func(), err error) {
 	if budget == (spawnBudget{}) {
 		return func() {}, nil

@@ -56,7 +56,7 @@ type spentBudget struct {
 }
 
 // warnings lists the budgets of an agent that are largely used. Its own budget comes first, and the
-// budget of the task last. It must be called with mu held.
+// budget of the task last. warnings must be called with mu held.
 func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 	run := t.tasks[a.task]
 	if run == nil || !run.spent.loaded {
