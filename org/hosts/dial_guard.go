@@ -18,9 +18,9 @@ var ErrNotPublic = errors.New("the address is not public")
 //
 //	dialer := net.Dialer{Control: hosts.NewDialGuard(private).Control}
 //
-// It checks an address at the moment it is dialed. A name may resolve to another address
-// then than when the name was checked (DNS rebinding). The zero DialGuard allows
-// nothing. A DialGuard is safe for concurrent use.
+// It checks an address at the moment it is dialed. By then a name may resolve to another
+// address than when it was checked (DNS rebinding). The zero DialGuard allows nothing. A
+// DialGuard is safe for concurrent use.
 type DialGuard struct {
 	public       *ssrf.Guardian
 	private      []netip.Prefix
