@@ -21,7 +21,7 @@ import (
 //   - equal answers in a row, and cycles of up to maxCycle answers, within a turn;
 //   - equal messages to the same receiver, also across turns. Delayed ones do not count there.
 //
-// The count of sent messages starts at zero when the agent receives something new. It may be
+// The count of sent messages starts at zero when the agent receives something new. This may be
 // the answer to these messages, and such an answer is not the result of a call.
 
 // How often a language model may repeat itself: before it is told, and before its turn ends.

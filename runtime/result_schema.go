@@ -150,8 +150,8 @@ func correction(problem error) string {
 }
 
 // askForResult sends a message to the first agent of an idle task. The message says why its result
-// does not fit. It is sent once, and once more after each retry. It reports whether it did; the
-// task then goes on.
+// does not fit. It is sent once, and once more after each retry. askForResult reports whether it
+// sent the message; the task then goes on.
 func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem error) (asked bool, err error) {
 	m := model.Message{
 		ID: identity.DeriveID(string(task.ID), "result", strconv.FormatUint(task.EndSeq, 10)), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),

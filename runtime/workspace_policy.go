@@ -76,8 +76,8 @@ type sessionDirKey struct{}
 
 // WithSessionDir returns a context for calls and tasks of one external caller. They use dir
 // in place of the caller's configured workspace. Calls are denied if dir is not that
-// workspace or a directory below it. Tasks that work in another workspace do not use dir. This
-// is the workspace of the role in tasks.as. dir is a path as ResolveWorkspace returns it.
+// workspace or a directory below it. Tasks that work in the workspace of the role in tasks.as
+// do not use dir. dir is a path as ResolveWorkspace returns it.
 func WithSessionDir(ctx context.Context, dir string) context.Context {
 	return context.WithValue(ctx, sessionDirKey{}, dir)
 }
