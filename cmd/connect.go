@@ -36,10 +36,10 @@ const maxAttempts = 20
 // ROLECALL_URL, or the process that serves the data directory. Without either, connect
 // opens an application on the data directory itself.
 //
-// With readOnly it writes nothing to the data directory. It works on a temporary copy in some
-// cases: the data directory has no data, -f names a configuration, an older version wrote the
-// data file, or items are applied. The configuration is applied to the copy. It returns
-// errNoOrganization if there is neither.
+// With readOnly it writes nothing to the data directory. It works on a temporary copy if the
+// data directory has no data, or if -f names a configuration. It also does so if an older
+// version wrote the data file, or if items are applied. The configuration is applied to the
+// copy. It returns errNoOrganization if there is neither.
 //
 // The caller must call done when its command has ended, with the error of the command. done
 // returns that error and its own. A command that fails leaves no new data directory behind.
