@@ -103,7 +103,7 @@ func (p *VMPool) reserve(ctx context.Context, replace bool) error {
 }
 
 // tryReserve reserves a place. If there is no place, with replace it returns a locked worker that
-// may end. Else it returns a channel that is closed when there may be a place.
+// may end, if any. It also returns a channel that is closed when there may be a place.
 func (p *VMPool) tryReserve(replace bool) (idle *vmWorker, freed chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
