@@ -232,8 +232,8 @@ func (b *block) rawThinking() []byte {
 }
 
 // usage has the token counts of the provider. fresh is input that is neither read from the cache
-// nor written to it. written and read are input written to the cache and read from it. output is
-// the output.
+// nor written to it. written and read are input written to the cache and read from it. output
+// counts the tokens of the answer.
 type usage struct{ fresh, written, read, output int }
 
 // update merges a report. Reports are cumulative, and not every one has all counts.

@@ -119,7 +119,7 @@ func (b *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []mo
 }
 
 // arguments returns text as JSON. It quotes text that is not valid JSON. It turns empty
-// text into an empty object. It decodes an object that was encoded twice once. In the last
+// text into an empty object. An object that was encoded twice is decoded once. In the last
 // call of a truncated answer empty text is quoted too, since the arguments may not have
 // arrived.
 func arguments(text string, truncated bool) json.RawMessage {
