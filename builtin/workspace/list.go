@@ -22,7 +22,7 @@ const (
 type ListOptions struct {
 	Recursive bool // list the contents of subfolders too
 	// Pattern selects entries. Without a slash it is matched with the last element of their names.
-	// Otherwise it is matched with the whole name. All subfolders are searched.
+	// With a slash it is matched with the whole name, and all subfolders are searched.
 	Pattern Glob
 }
 
