@@ -82,8 +82,8 @@ func (artifactCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.C
 	return tool.CatalogAnswer{Contents: []tool.Content{c}}, err
 }
 
-// listedArtifacts returns a page of get_artifact as resources. The texts are those of whoever
-// stored the artifact, so they are made plain.
+// listedArtifacts returns a page of get_artifact as resources. Whoever stored the artifact wrote
+// the texts, so they are made plain.
 func listedArtifacts(result tool.Result) (tool.CatalogAnswer, error) {
 	var page ArtifactPage
 	if err := json.Unmarshal(result.Structured, &page); err != nil {

@@ -106,8 +106,8 @@ type Console interface {
 }
 
 // callingAgent returns the agent that called the current tool. The error is
-// tool_unavailable for other callers, which have no conversation and no place in
-// the organization; hint tells them what to do instead.
+// tool_unavailable for other callers. They have no conversation and no place in
+// the organization. hint tells them what to do instead.
 func callingAgent(ctx context.Context, hint string) (identity.AgentID, error) {
 	call := currentCall(ctx)
 	if call.By.Kind != identity.Agent || call.By.Agent == "" {

@@ -42,8 +42,8 @@ var blockedCommands = []struct {
 	{textutil.LazyPattern(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}`), "it is a fork bomb"},
 }
 
-// commandPattern returns a pattern that matches where a command can begin: at the
-// start, after an operator, in a substitution, or after a word that takes one.
+// commandPattern returns a pattern that matches where a command can begin. This is at the start,
+// after an operator, in a substitution, or after a word that takes a command.
 func commandPattern(pattern string) func() *regexp.Regexp {
 	return textutil.LazyPattern("(?i)(^|[;&|(`\n]|\\b(then|do|else|exec|env|nohup|time|xargs)\\s)\\s*(/\\S*/)?" + pattern)
 }

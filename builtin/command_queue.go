@@ -39,8 +39,8 @@ func newCommandQueue() *commandQueue {
 	return q
 }
 
-// acquire waits for the turn of a program in its workspace, and then for that of a key. The
-// caller calls release once, after the program has ended.
+// acquire waits for the turn of a program in its workspace, and then for the turn of a key.
+// The caller calls release once, after the program has ended.
 //
 // Errors: RateLimited if it waited for CommandWait, or if too many calls wait.
 func (q *commandQueue) acquire(ctx context.Context, key fair.Key, ws *workspace.Dir) (release func(), err error) {

@@ -44,7 +44,7 @@ const javaScriptTimeout = 30 * time.Second
 var javaScriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
 // runJavaScript handles run_javascript: it runs a script in a worker of the caller.
-// Agents do not share workers, so a script cannot affect those of others.
+// Agents do not share workers, so a script cannot affect the scripts of others.
 func (h commands) runJavaScript(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
 	key := shareKey(currentCall(ctx))
 	value, err := h.scripts.Run(ctx, jsworker.Request{

@@ -29,8 +29,8 @@ const (
 	maxCallerInline = maxResult // of a body and of its JSON, to an external caller
 )
 
-// bodyLimit returns the maximum size in bytes of the body that the caller may receive. Agents
-// store large ones as artifacts.
+// bodyLimit returns the maximum size in bytes of the body that the caller may receive. Agents store
+// large bodies as artifacts.
 func bodyLimit(ctx context.Context, p NetworkPolicy) int64 {
 	if currentCall(ctx).By.Kind == identity.Agent {
 		return p.MaxBody

@@ -20,8 +20,8 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// httpHop is one request of a call: the first one, or one that follows a redirect.
-// It is immutable once it was returned.
+// httpHop is one request of a call: the first request, or a request that follows a redirect. It is
+// immutable once it was returned.
 type httpHop struct {
 	method      string
 	url         *url.URL // host as package hosts normalizes it

@@ -85,8 +85,8 @@ func (h orgHandler) findRole(ctx context.Context, in findRole) (any, error) {
 // maxOtherRoles limits the names in the result for a role that does not exist.
 const maxOtherRoles = 20
 
-// noRole returns the result for a name that no role has: null, and to a language model the
-// names of roles that it may spawn agents of.
+// noRole returns the result for a name that no role has. The result is null. A language model also
+// gets the names of roles that it may spawn agents of.
 func (h orgHandler) noRole(ctx context.Context, name string) (tool.Result, error) {
 	list, total, err := h.roles.SearchRoles(ctx, currentCall(ctx), "", maxOtherRoles)
 	if err != nil {
@@ -277,7 +277,7 @@ type spawnArgs struct {
 	Brief   org.TaskBrief    `json:"taskBrief"`
 	Parent  identity.AgentID `json:"parentAgentId"`
 	Message json.RawMessage  `json:"initialMessage"`
-	Budget  *spawnBudget     `json:"budget"` // nil: it shares that of its parent
+	Budget  *spawnBudget     `json:"budget"` // nil: it shares the budget of its parent
 }
 
 // spawnBudget is the budget of a new agent. A field of zero was left out.

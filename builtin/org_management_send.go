@@ -113,8 +113,8 @@ func (r recipients) addNoneSent(err error) error {
 // maxDelay is a year.
 const maxDelay = 365 * 24 * time.Hour
 
-// parseDelay parses milliseconds from a JSON number or numeric string. Negative
-// and non-numeric values are 0, larger ones than maxDelay are maxDelay.
+// parseDelay parses milliseconds from a JSON number or numeric string. Negative and non-numeric
+// values are 0. Values above maxDelay are maxDelay.
 func parseDelay(raw json.RawMessage) time.Duration {
 	text := string(raw)
 	_ = json.Unmarshal(raw, &text) // of a string; a number stays as it is

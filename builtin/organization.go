@@ -13,8 +13,9 @@ import (
 // RoleManager finds and creates roles. CreateRole is idempotent by call id.
 type RoleManager interface {
 	FindRole(ctx context.Context, c tool.Call, name string) (*org.Role, error) // nil if there is none
-	// SearchRoles returns at most limit of the roles that the caller may spawn agents of and
-	// that match a query, the best first, and how many match. An empty query matches all.
+	// SearchRoles returns the roles that the caller may spawn agents of and that match a query. It
+	// returns at most limit roles, the best first, and the number of all matches. An empty query
+	// matches all.
 	SearchRoles(ctx context.Context, c tool.Call, query string, limit int) (list []org.Role, total int, err error)
 	CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error)
 }

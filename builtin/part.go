@@ -39,9 +39,9 @@ const rangeBytes = 160
 // maxResult is the size of the largest result that the gate accepts, in bytes of JSON.
 const maxResult = 4 << 20
 
-// contentLimit returns how many bytes of JSON the content of a result may take, so that
-// the gate accepts it and the caller's model reads it whole. The result holds all but the
-// content and its range.
+// contentLimit returns how many bytes of JSON the content of a result may take. Up to
+// this size, the gate accepts the content and the caller's model reads it whole. The
+// result holds everything but the content and its range.
 func contentLimit(l CallLimits, by identity.Principal, result any) int {
 	limit := cmp.Or(l.ResultLimit(by), maxResult)
 	text, _ := json.Marshal(result) // strings, numbers and valid JSON always marshal

@@ -79,7 +79,7 @@ func binaryPreview(content []byte) string {
 	return text
 }
 
-// extensions maps media types to file extensions. It has none that a double click would
+// extensions maps media types to file extensions. It has no extension that a double click would
 // execute or open as a page.
 var extensions = map[string]string{
 	"text/markdown": ".md", "text/csv": ".csv", "application/json": ".json",

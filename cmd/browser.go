@@ -27,8 +27,8 @@ func openBrowser(text string) error {
 	return nil
 }
 
-// checkBrowserURL rejects a URL that a person should not open: it is not of a page with https, or
-// with http on this machine.
+// checkBrowserURL rejects a URL that a person should not open. A person may open a page with https,
+// or with http on this machine.
 func checkBrowserURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !hosts.IsLoopback(u.Hostname())) {

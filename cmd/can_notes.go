@@ -21,8 +21,8 @@ func withServers(ctx context.Context, c *common, api *client.Client, code errcod
 	return textutil.AddHint(c.withoutConfig(api, reason), hint), err
 }
 
-// withoutConfig adds to the reason of an unknown tool that only -f or a serving process makes
-// the tools of a configuration known, if there is neither.
+// withoutConfig adds a hint to the reason of an unknown tool if there is neither -f nor a serving
+// process. Only these make the tools of a configuration known.
 func (c *common) withoutConfig(api *client.Client, reason string) string {
 	if len(c.files) > 0 || !api.IsLocal() {
 		return reason
@@ -30,8 +30,8 @@ func (c *common) withoutConfig(api *client.Client, reason string) string {
 	return textutil.AddHint(reason, "without -f the tools of sources, MCP servers and modules are not known")
 }
 
-// unconnectedServers names the MCP servers of the configuration given with -f whose tools are
-// not known; "" if there are none. A command that only looks connects no server.
+// unconnectedServers names the MCP servers of the configuration given with -f whose tools are not
+// known. It returns "" if there are no such servers. A command that only looks connects no server.
 func unconnectedServers(ctx context.Context, c *common, api *client.Client) (string, error) {
 	cfg, err := loadConfig(c)
 	if err != nil || cfg == nil || len(cfg.MCPServers) == 0 {
@@ -56,8 +56,8 @@ func unconnectedServers(ctx context.Context, c *common, api *client.Client) (str
 	return fmt.Sprintf("the tools of %s are not known, because it was never connected: \"rolecall serve%s\" connects it", "MCP server "+strings.Join(names, " and of "), c.fileFlags()), nil
 }
 
-// noteEndedTask says on stderr if the task of an agent has ended: what the agent may call is
-// then what it may call after a retry.
+// noteEndedTask says on stderr if the task of an agent has ended. The tools that the agent may call
+// are then the tools that it may call after a retry.
 func noteEndedTask(ctx context.Context, c *common, api *client.Client, agent string) error {
 	a, err := api.FindAgent(ctx, agent)
 	if err != nil || a.Task == "" { // the question itself reports an unknown agent

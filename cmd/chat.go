@@ -22,8 +22,8 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// chat is a conversation at the terminal with the first agent of an open task. One
-// goroutine, that of run, owns its fields.
+// chat is a conversation at the terminal with the first agent of an open task. The goroutine of run
+// owns its fields.
 type chat struct {
 	c       *common
 	api     *client.Client
@@ -46,7 +46,7 @@ type chat struct {
 	printed     string           // what is printed of the answer in progress
 	midLine     io.Writer        // where the last output has not ended its line; nil if it has
 	partial     string           // with live: the line of the answer that has not ended, printable
-	progress    progress         // of the answer in progress; its usage is that of the conversation
+	progress    progress         // of the answer in progress; its usage counts the whole conversation
 }
 
 // chatEvent is an event of the task, or the error that ended the stream.

@@ -34,13 +34,13 @@ func (c *common) getenv(name string) string {
 // short for a person and long for a process with much to do.
 const answerTimeout = 10 * time.Second
 
-// healthChecks is how often a command asks whether a process answers. A process that was
-// killed while it started another leaves its socket to that one for a moment, and
-// connections to it end without an answer.
+// healthChecks is how often a command asks whether a process answers. A process may be
+// killed while it starts another process. It then leaves its socket to the other process
+// for a moment. Connections to the socket end without an answer.
 const healthChecks = 3
 
-// dialServing is newClient, and checks that the process answers. It gives up on a process
-// that accepts connections and does not answer: one that is stopped (SIGSTOP).
+// dialServing is newClient, and checks that the process answers. It gives up on a process that
+// accepts connections and does not answer, such as a stopped process (SIGSTOP).
 func dialServing(ctx context.Context, c *common) (*client.Client, error) {
 	api, err := newClient(c)
 	if err != nil {

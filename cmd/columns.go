@@ -8,8 +8,8 @@ import (
 )
 
 // The functions here measure printable text in columns of a terminal. A wide character has
-// two. A combining mark counts as one, although it has none: a line that is shorter than
-// expected does no harm, and one that wraps unexpectedly does.
+// two. A combining mark counts as one column, although it has none. A line that is shorter
+// than expected does no harm. A line that wraps unexpectedly does.
 
 // runeColumns returns the columns of a printable character.
 func runeColumns(r rune) int {

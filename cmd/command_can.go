@@ -348,7 +348,7 @@ func waitsText(v client.Verdict) string {
 	return text
 }
 
-// limitTable lists the limits on a call and marks the one that decides.
+// limitTable lists the limits on a call and marks the limit that decides.
 func limitTable(limits []client.Limit) table {
 	rows := table{{"ALLOWS", "LIMIT", "ROLE", "RULE"}}
 	for _, l := range limits {

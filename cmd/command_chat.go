@@ -119,8 +119,9 @@ func chatHere(ctx context.Context, c *common, role string, signals <-chan os.Sig
 	})
 }
 
-// checkChatConfig rejects what cannot work in this process: no configuration, which names
-// the models, or a person as a model, who would read the same input.
+// checkChatConfig rejects a configuration that cannot work in this process. There must be a
+// configuration, which names the models. A person cannot be a model: the person would read the same
+// input.
 func checkChatConfig(c *common, cfg *config.Config) error {
 	if cfg == nil {
 		return cmp.Or(c.needOrganization(), errNoConfig("chat"))

@@ -133,7 +133,7 @@ func runLog(ctx context.Context, c *common, api *client.Client, o *logOptions) e
 	return fmt.Errorf("--follow has nothing to wait for: no process serves %s; start \"rolecall serve\"", c.data)
 }
 
-// showLog shows the events that a query selects, and with follow the later ones.
+// showLog shows the events that a query selects. With follow it also shows later events.
 func showLog(ctx context.Context, c *common, api *client.Client, o *logOptions, q client.EventQuery, follow bool, v view) error {
 	if limit := o.limitFor(c); limit > 0 {
 		last, err := showNewest(ctx, c, api, q, limit, v)
@@ -164,8 +164,8 @@ func (o *logOptions) limitFor(c *common) int {
 	return o.limit
 }
 
-// showNewest shows the newest events and returns the number after which a stream has the
-// later ones. It notes on stderr if there are older ones, or none at all.
+// showNewest shows the newest events. It returns the number after which a stream has the later
+// events. It notes on stderr if there are older events, or no events at all.
 func showNewest(ctx context.Context, c *common, api *client.Client, q client.EventQuery, limit int, v view) (last uint64, err error) {
 	page, err := api.NewestEvents(ctx, q, max(limit, limit+1)) // the next one is noticed, not shown
 	if err != nil {

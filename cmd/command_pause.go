@@ -104,7 +104,8 @@ func (o *pauseOptions) request(ctx context.Context, api *client.Client, args []s
 	return q, err
 }
 
-// runPause pauses or resumes what the command line names, and prints what it is now.
+// runPause pauses or resumes the task, role or organization that the command line names. It prints
+// the new state.
 func runPause(ctx context.Context, c *common, api *client.Client, o *pauseOptions, args []string) error {
 	q, err := o.request(ctx, api, args)
 	if err != nil {

@@ -73,7 +73,7 @@ func pausedBy(r client.Role) (text string) {
 	return text
 }
 
-// roleStatus returns the status of a role: that of its record, or paused.
+// roleStatus returns the status of a role: the status of its record, or paused.
 func roleStatus(r client.Role) string {
 	if r.Suspended() && r.Status == org.Active {
 		return "paused"
@@ -81,7 +81,7 @@ func roleStatus(r client.Role) string {
 	return string(r.Status)
 }
 
-// groupsOf lists the groups of a role and marks those that are dangling.
+// groupsOf lists the groups of a role and marks dangling groups.
 func groupsOf(r client.Role, set toolgroups.GroupSet) string {
 	if set.IsAll() {
 		return "all"

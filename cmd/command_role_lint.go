@@ -77,8 +77,9 @@ func runRoleLint(ctx context.Context, c *common, api *client.Client, ref string,
 	return printLint(c.out, lint)
 }
 
-// printLint prints the result of a lint for people: what was read, which groups the role has and its
-// calls used, and what to write in place of them.
+// printLint prints the result of a lint for people. It prints the range that was read, and the
+// groups that the role has and that its calls used. It also prints the groups to write in place of
+// them.
 func printLint(out io.Writer, l client.RoleLint) error {
 	if err := lintFields(l).print(out); err != nil {
 		return err
@@ -209,7 +210,7 @@ func groupAdvice(g client.LintGroup, used bool, tools []string) string {
 	return text
 }
 
-// isReadPart reports whether an id is that of a read part.
+// isReadPart reports whether an id names a read part.
 func isReadPart(id toolgroups.GroupID) bool {
 	_, reads := id.WholeGroup()
 	return reads

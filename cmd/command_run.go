@@ -320,7 +320,7 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 
 // pausedError prints how to let a paused task go on, and returns the error of a command that
 // waited for its end. The last event says why it is paused. files are the flags that name
-// the configuration: without them the task keeps the one that is recorded with it.
+// the configuration. Without them the task keeps the configuration that is recorded with it.
 func (c *common) pausedError(id identity.TaskID, why org.TaskPause, files string) error {
 	more, hint := "", ""
 	if why.Code == errcode.BudgetExceeded {

@@ -107,9 +107,9 @@ func (s *session) serveHTTP(ctx context.Context, l *app.HTTPListener, begin func
 	return <-ended
 }
 
-// becomeReady applies the configuration, resumes all unfinished tasks, lets requests proceed,
-// watches the configuration, removes files as its retention says, runs the triggers, sends notifications, and prints the addresses.
-// The caller calls end.
+// becomeReady applies the configuration, resumes all unfinished tasks and lets requests
+// proceed. It then watches the configuration, removes files as its retention says, runs the
+// triggers and sends notifications. It prints the addresses. The caller calls end.
 func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config, l *app.HTTPListener) (end func(), err error) {
 	if err := s.startup(ctx, c, cfg); err != nil {
 		return nil, err

@@ -92,8 +92,8 @@ func errDigestChanged(name string) error {
 	return errcode.New(errcode.Conflict, "accept %s: the quarantined definition has changed; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
 }
 
-// quarantinedTools lists the quarantined definitions of a tool, server or service; with a digest only
-// the one that has it.
+// quarantinedTools lists the quarantined definitions of a tool, server or service. With a digest it
+// lists only the definitions that have the digest.
 func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) ([]client.QuarantinedTool, error) {
 	var own, named []client.QuarantinedTool // of this owner, and of this name and other owners
 	others := 0                             // with other digests

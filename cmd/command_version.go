@@ -58,7 +58,7 @@ func readVersion(info *debug.BuildInfo) buildVersion {
 	return v
 }
 
-// String returns the version with its commit, if that is known, and that of Go.
+// String returns the version with its commit, if the commit is known, and the version of Go.
 func (v buildVersion) String() string {
 	if v.Commit == "" {
 		return fmt.Sprintf("%s (%s)", v.Version, v.Go)

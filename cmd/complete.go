@@ -22,9 +22,10 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Shells complete names of the organization: those of the process that serves the data
-// directory, or else of its files, and those of the documents of -f. Nothing is started and
-// nothing is written for it. Without an organization there are no names.
+// Shells complete names of the organization. They come from the process that serves the
+// data directory, or else from its files. The names of the documents of -f are added.
+// Nothing is started and nothing is written for this. Without an organization there are no
+// names.
 
 // maxCompletions limits the names that a shell is offered.
 const maxCompletions = 200
@@ -193,8 +194,8 @@ func matching(names iter.Seq[string], prefix string) (list []string) {
 	return list
 }
 
-// distinct returns the names in order, each once, also if several have it with other
-// descriptions: bash would write what these have in common into the line.
+// distinct returns the names in order, each once. Several entries may have the same name with
+// different descriptions. bash would write their common part into the line.
 func distinct(names []string) []string {
 	word := func(name string) string { before, _, _ := strings.Cut(name, "\t"); return before }
 	slices.Sort(names)

@@ -36,10 +36,10 @@ const maxAttempts = 20
 // ROLECALL_URL, or the process that serves the data directory. Without either, connect
 // opens an application on the data directory itself.
 //
-// With readOnly it writes nothing to the data directory. It works on a temporary copy if there is
-// none, -f names a configuration, an older version wrote the data file, or items are applied.
-// The configuration is applied to the copy. It returns errNoOrganization if there is
-// neither.
+// With readOnly it writes nothing to the data directory. It works on a temporary copy if the
+// data directory has no data, or if -f names a configuration. It also does so if an older
+// version wrote the data file, or if items are applied. The configuration is applied to the
+// copy. It returns errNoOrganization if there is neither.
 //
 // The caller must call done when its command has ended, with the error of the command. done
 // returns that error and its own. A command that fails leaves no new data directory behind.
@@ -111,7 +111,7 @@ func errNoConfig(command string) error {
 }
 
 // suggestFile returns the flag for the configuration that init has written into the current
-// directory; other if there is none.
+// directory. It returns other if there is no such configuration.
 func suggestFile(other string) string {
 	if _, err := os.Stat(starterConfig); err != nil {
 		return other
@@ -231,7 +231,8 @@ func openApp(ctx context.Context, c *common, o sessionOptions) (*client.Client, 
 // errHasItems is the error of a session that cannot make applied items active.
 var errHasItems = errors.New("applied items cannot be made active without a change of the data file")
 
-// configure applies the configuration of -f, or the applied items if there is none.
+// configure applies the configuration of -f. Without such a configuration it activates the applied
+// items.
 func (s *session) configure(ctx context.Context, cfg *config.Config) error {
 	if cfg != nil {
 		return s.ApplyConfig(ctx, cfg, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// errorText returns an error for a person, with what to do about it. ctx is that of the
-// command; it ends with a signal.
+// errorText returns an error for a person, with what to do about it. ctx is the context of the
+// command. It ends with a signal.
 func (c *common) errorText(ctx context.Context, err error) string {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return "stopped by a signal before the command was done"
@@ -43,8 +43,8 @@ func withContext(attempt string, err error) error {
 // maxErrors is how many errors of a configuration a person is shown at once.
 const maxErrors = 10
 
-// foldErrors returns the text of an error. Of many errors of a configuration it has the
-// first ones and how to see all.
+// foldErrors returns the text of an error. Of many errors of a configuration it has the first
+// errors and says how to see all.
 func (c *common) foldErrors(err error) string {
 	list, ok := errors.AsType[yamldoc.Errors](err)
 	if more := len(list) - maxErrors; ok && more > 0 && !c.allErrors && len(c.files) > 0 {

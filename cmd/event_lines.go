@@ -195,8 +195,8 @@ func answeredText(b journal.QuestionAnswered) string {
 	return "the question is declined"
 }
 
-// formatAnswer returns the line of an answer that is a plan, has an invalid plan, ended
-// early, or is asked for again; "" for any other.
+// formatAnswer returns the line of an answer that is a plan, has an invalid plan, ended early, or
+// is asked for again. It returns "" for any other answer.
 func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	switch {
 	case a.PlanError != "":

@@ -99,7 +99,7 @@ func rejectEmptyFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// addPrebuilt adds the prebuilt files to those that the commands read.
+// addPrebuilt adds the prebuilt files to the files that the commands read.
 func (c *common) addPrebuilt() {
 	for _, name := range c.prebuilt {
 		c.files = append(c.files, toolboxfile.PrebuiltPath(name))

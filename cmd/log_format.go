@@ -86,8 +86,8 @@ func (w escapingWriter) Write(document []byte) (int, error) {
 	return len(document), nil
 }
 
-// logger returns a logger to out, which is stderr, for records of at least this level;
-// with --log-level for those of that level, and with --verbose for all records.
+// logger returns a logger to out, which is stderr, for records of at least this level. With
+// --log-level it uses another level. With --verbose it logs all records.
 func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
 	switch {
 	case c.verbose:

@@ -55,9 +55,9 @@ func shortID(id string) string { return textutil.Sanitize(textutil.Prefix(id, sh
 // apart. The ids of a task's agents begin alike.
 const suffixLength = 6
 
-// agentLabel returns the name of an agent in the log: that of its role and the end of its
-// id. It does not depend on the agents that were shown before. It is "" for a text that is
-// no id, unless there is a role.
+// agentLabel returns the name of an agent in the log: the name of its role and the end of
+// its id. It does not depend on the agents that were shown before. It is "" for a text
+// that is no id, unless there is a role.
 func agentLabel(id, role string) string {
 	switch {
 	case role == "" && !identity.IsID(id):

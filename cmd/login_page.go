@@ -8,9 +8,10 @@ import (
 )
 
 // writeLoginPage writes a page that leads a browser to an address, and returns the URL of the page.
-// The address has the state of a login. As an argument of the program that opens the browser, other
-// users of this machine could read it, log in with an account of theirs, and send the answer here. The
-// page is in a directory that only this user can read. remove removes it; it must be called once.
+// The address has the state of a login. Other users of this machine could read an argument of the
+// program that opens the browser. They could then log in with an account of theirs, and send the
+// answer here. The page is in a directory that only this user can read. remove removes it; it must
+// be called once.
 func writeLoginPage(address string) (page string, remove func(), err error) {
 	dir, err := os.MkdirTemp(pageFolder(), "rolecall-login-")
 	if err != nil {
@@ -28,8 +29,8 @@ func writeLoginPage(address string) (page string, remove func(), err error) {
 	return fileURL(name), remove, nil
 }
 
-// pageFolder returns where the directory of a page is made: in the home directory, because browsers
-// that run isolated read no temporary files and no hidden ones.
+// pageFolder returns where the directory of a page is made. This is the home directory, because
+// browsers that run isolated read no temporary files and no hidden files.
 func pageFolder() string {
 	home, err := os.UserHomeDir()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package cmd is the command line: it reads flags and configuration, and runs each
-// command either against the gateway of a running process or on the data directory.
-// Package app composes the application itself.
+// Package cmd is the command line. It reads flags and configuration. It runs each command
+// either against the gateway of a running process or on the data directory. Package app
+// composes the application itself.
 //
 // Exit status: 0 success, 1 the work was rejected or failed, 2 the command line or the
 // configuration is invalid. Results go to stdout, everything else to stderr.
@@ -36,9 +36,10 @@ import (
 	"github.com/rolecall/rolecall/modules/toolservice/broker"
 )
 
-// Main runs the program with the modules and brokers that ship and those of kinds, and exits with its
-// status. It must be the first statement of main: rolecall starts its own executable to
-// run programs in the sandbox, and Main handles that case.
+// Main runs the program with the modules and brokers that ship and the modules and
+// brokers of kinds. It exits with the status of the program. It must be the first
+// statement of main: rolecall starts its own executable to run programs in the sandbox,
+// and Main handles that case.
 func Main(kinds ...Kind) {
 	launcher := sandbox.Enter(builtin.SandboxPrograms())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -69,7 +70,7 @@ func (c *common) addKinds(kinds []Kind) {
 
 // common holds what all commands share: the global flags, the streams and the environment.
 type common struct {
-	files    []string // also those of --prebuilt
+	files    []string // also the files of --prebuilt
 	prebuilt []string
 	data     string
 	json     bool

@@ -62,8 +62,8 @@ func remoteQuestioner(api func() *client.Client, task string, out io.Writer) *qu
 // maxTries is how often a person may write an answer that does not fit.
 const maxTries = 3
 
-// handle answers the question of an event, if it is one that waits for its answer. While a person
-// answers, no other event is shown.
+// handle answers the question of an event, if the question still waits for its answer. While a
+// person answers, no other event is shown.
 func (q *questioner) handle(ctx context.Context, e journal.Event) error {
 	asked, ok := e.Body.(journal.QuestionAsked)
 	if !ok || asked.ID == "" {
@@ -90,7 +90,8 @@ func (q *questioner) handle(ctx context.Context, e journal.Event) error {
 	return err
 }
 
-// ask asks a person. An input that ends, and one that does not fit three times, cancels the question.
+// ask asks a person. The question is cancelled if the input ends, or if the answer does not fit
+// three times.
 func (q *questioner) ask(ctx context.Context, asked journal.QuestionAsked) tool.Answer {
 	if q.begin != nil {
 		defer q.begin()()

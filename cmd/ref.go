@@ -15,13 +15,13 @@ import (
 // Commands name tasks, agents, roles and artifacts by references. A reference is an id or the
 // beginning of an id. For agents it may be the end of an id. Roles and agents also have names, and
 // the newest task is "last". The functions here return the id. If the reference is a name or
-// unknown, they return the reference itself: the gateway finds names, and its error for an unknown
+// unknown, they return the reference itself. The gateway finds names, and its error for an unknown
 // name has a suggestion.
 
 // lastTask is the reference to the newest task.
 const lastTask = "last"
 
-// The lengths of an id, and of the shortest beginning of one that is accepted.
+// The lengths of an id, and of the shortest accepted beginning of an id.
 const (
 	idLength  = len("01a1fded-ba9c-76b0-b2c8-51f0fecce8df")
 	minPrefix = 4
@@ -40,8 +40,8 @@ func resolveTask(ctx context.Context, api *client.Client, ref string) (string, e
 	})
 }
 
-// resolveAgent returns the id of an agent, or the name of its role. The log names an agent by
-// its role and the end of its id; both that and the end alone are references, too.
+// resolveAgent returns the id of an agent, or the name of its role. The log names an agent by its
+// role and the end of its id. This name is a reference, too, and so is the end of the id alone.
 func resolveAgent(ctx context.Context, api *client.Client, ref string) (string, error) {
 	id, err := resolveAgentID(ctx, api, ref)
 	end := strings.ToLower(ref[strings.LastIndexByte(ref, '/')+1:])

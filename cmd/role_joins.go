@@ -43,8 +43,8 @@ var joinTexts = map[string]string{
 	"reach":      "by what it uses and may grant",
 }
 
-// printJoins prints the findings of the kind join of a role: for each flag a tool that has it, and
-// what takes the flag away.
+// printJoins prints the findings of the kind join of a role. For each flag it prints a tool that
+// has the flag, and how to take the flag away.
 func printJoins(out io.Writer, role string, findings []client.LintFinding) error {
 	for _, f := range findings {
 		if f.Kind != "join" {

@@ -38,7 +38,7 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 	return followOwnTask(ctx, c, api, string(task.ID), answersQuestions)
 }
 
-// checkServedConfig rejects -f with another configuration than the one that is served.
+// checkServedConfig rejects -f with a configuration that differs from the served configuration.
 func checkServedConfig(ctx context.Context, c *common, api *client.Client) error {
 	cfg, err := loadConfig(c)
 	if err != nil || cfg == nil {

@@ -26,7 +26,7 @@ type sessionOptions struct {
 	look      bool        // it cannot commit anything
 	serve     bool        // its clients may start tasks
 	noAgents  bool        // it runs no agent, so that agent scripts are not checked
-	workspace string      // DIR[:ro], the default workspace of its callers; "" is that of the configuration
+	workspace string      // DIR[:ro], the default workspace of its callers; "" is the workspace of the configuration
 	fatal     func(error) // called when the store has stopped; nil is read-only, see app.Options.Fatal
 }
 

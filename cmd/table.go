@@ -12,9 +12,9 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// A command prints its result in one of two forms: with --json the JSON of the HTTP API,
-// with lists as {"items": […]}; otherwise aligned text. Neither contains characters that
-// control a terminal.
+// A command prints its result in one of two forms. With --json it prints the JSON of the
+// HTTP API, with lists as {"items": […]}. Otherwise it prints aligned text. Neither
+// contains characters that control a terminal.
 
 // printList prints a sequence, as JSON or as a table with a head.
 func printList[T any](out io.Writer, asJSON bool, seq iter.Seq2[T, error], head []string, row func(T) []string) error {

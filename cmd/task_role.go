@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// checkTaskRole returns a usage error unless the role of a task exists, in the organization
-// or in the configuration that will be applied to it, which may be nil. "" is root.
+// checkTaskRole returns a usage error unless the role of a task exists. It may exist in the
+// organization, or in the configuration that will be applied to it, which may be nil. "" is root.
 func checkTaskRole(ctx context.Context, c *common, api *client.Client, cfg *config.Config, name string) error {
 	if name == "" {
 		return nil

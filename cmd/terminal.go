@@ -40,7 +40,8 @@ type sizedWriter interface {
 	Size() (columns, rows int)
 }
 
-// sizeOf returns a function that returns the current size of a terminal; nil if out is none.
+// sizeOf returns a function that returns the current size of a terminal. It returns nil if out is
+// not a terminal.
 func sizeOf(out io.Writer) func() screenSize {
 	if w, checked := out.(*checkedWriter); checked {
 		out = w.Writer
@@ -102,7 +103,7 @@ func (t *terminal) keepArea() {
 	t.area = nil
 }
 
-// holdOutput holds back all output except that of a promptWriter, until release is called.
+// holdOutput holds back all output except the output of a promptWriter, until release is called.
 func (t *terminal) holdOutput() (release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -162,8 +162,8 @@ func firstLines(text string, n int) string {
 	return text[:at-1]
 }
 
-// plainPayload returns the field text of a JSON object that has no other field, a JSON
-// string as text, and any other JSON as it is.
+// plainPayload returns a payload as text. For a JSON object with only the field text, it returns
+// this field. It returns a JSON string as text, and any other JSON as it is.
 func plainPayload(raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) == nil && len(fields) == 1 && fields["text"] != nil {

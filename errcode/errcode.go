@@ -130,7 +130,7 @@ type Error struct {
 	Err     error          // the cause, for the log only; may be nil
 }
 
-// New returns an Error without a cause. The format is that of fmt.Sprintf.
+// New returns an Error without a cause. The format works as in fmt.Sprintf.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

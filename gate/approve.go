@@ -22,8 +22,8 @@ type ApprovalNeed struct {
 	Sender     string         // digest of what the tool gets of its caller besides the arguments; "" for nothing
 }
 
-// ApprovalVerdict is what an ApprovalLookup knows about a call. The zero ApprovalVerdict is that
-// of a call without a request for approval.
+// ApprovalVerdict is what an ApprovalLookup knows about a call. A call without a request for
+// approval has the zero ApprovalVerdict.
 type ApprovalVerdict struct {
 	ID      string // of the request; "" if there is none for this need
 	Granted bool   // the request was approved and is not used yet
@@ -69,9 +69,9 @@ func (g *Gate) findNeed(ctx context.Context, a *Admission) {
 	}
 }
 
-// ApprovalRules returns the rules that select calls of the named tool with these arguments, those
-// of all calls if args is nil. It returns none if the tool is not visible. args must be strict
-// JSON. It decides nothing: Call looks up the rules of each call.
+// ApprovalRules returns the rules that select calls of the named tool with these arguments. With
+// nil args it returns the rules for all calls of the tool. It returns none if the tool is not
+// visible. args must be strict JSON. It decides nothing: Call looks up the rules of each call.
 func (g *Gate) ApprovalRules(ctx context.Context, s *Subject, name string, args json.RawMessage) approval.Rules {
 	rules := s.AuthorizeTool(name).ApprovalRules()
 	if args == nil || rules == nil {
@@ -130,13 +130,14 @@ func (a *Admission) Need() (need ApprovalNeed, ok bool) {
 	return *a.need, true
 }
 
-// Approval returns the id of the approval that lets an allowed call run, or of the request that
-// a waiting or denied call is about; "" if there is none.
+// Approval returns the id of the approval that lets an allowed call run. For a waiting or denied
+// call it returns the id of the request. It returns "" if there is no such id.
 func (a *Admission) Approval() string { return a.approval }
 
-// CheckEdited takes a call with arguments that an approver sets through the checks, as if the
-// request with the id were approved. It neither records nor runs the call. It returns what the
-// call needs an approval for, and the error of the denial, nil if the call would run.
+// CheckEdited passes a call with the arguments of an approver through the checks. It does so
+// as if the request with the id were approved. It neither records nor runs the call. It
+// returns the need for an approval, and the error of the denial. The error is nil if the
+// call would run.
 func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.Call, id string) (ApprovalNeed, error) {
 	a := g.admitBy(ctx, p, CallRequest{Call: call, Edited: id}, checks)
 	if a.Err != nil {

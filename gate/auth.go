@@ -15,7 +15,7 @@ import (
 type TokenVerifier interface {
 	// VerifyToken verifies a token with the named service and returns what it contains.
 	// The error has the code unauthenticated for an invalid token and for an unknown
-	// service, and tool_unavailable if the service cannot be reached.
+	// service. It has the code tool_unavailable if the service cannot be reached.
 	VerifyToken(ctx context.Context, service, token string) (VerifiedToken, error)
 }
 
@@ -59,8 +59,8 @@ type tokenVerifier struct {
 }
 
 // check returns an error for the first unmet requirement, nil if the caller meets
-// all. It verifies the token of every service that the tool names, so that the tool
-// gets all claims of the caller.
+// all. It verifies the token of every service that the tool names. So the tool gets
+// all claims of the caller.
 func (v *tokenVerifier) check(ctx context.Context, need *tool.Auth) error {
 	if len(need.AnyOf) > 0 && !v.anyOf(ctx, need.AnyOf) {
 		return v.denial("%s: the caller has no valid token for any of %s: send one %s", v.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))

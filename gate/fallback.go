@@ -14,8 +14,8 @@ func (s *Subject) fallbackTools(h *toolgroups.ToolHandle) []string {
 	return s.stateView(s.view()).FallbackTools(s.groups.CurrentSnapshot(), h)
 }
 
-// addFallback adds to the result of a tool that is unavailable which tools the caller may call
-// instead: to the message, and as a list of names.
+// addFallback names the tools that the caller may call instead of an unavailable one. It adds them
+// to the message of the result, and to the result as a list of names.
 func (a *Admission) addFallback() {
 	if a.Code() != errcode.ToolUnavailable {
 		return

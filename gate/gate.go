@@ -31,9 +31,9 @@
 //		fmt.Println(decision.Code(), decision.Reason())
 //	}
 //
-// Everything that is missing along the chain denies: an unknown principal, a
-// ViewRef without a View, a name without a tool. So do the zero values of all
-// types. A fault may remove permissions but never adds any.
+// Everything that is missing along the chain denies the call. Examples are an unknown
+// principal, a ViewRef without a View, and a name without a tool. The zero values of all types
+// deny it, too. A fault may remove permissions but never adds any.
 //
 // # Calls
 //
@@ -49,9 +49,9 @@
 //  4. Run the allowed calls, each with a timeout and a limit on its result.
 //  5. Record the outcomes with [CallRecorder.CallFinished], and the new workflow state.
 //
-// The commit of stage 3 rejects decisions of a View that has been replaced
-// ([ErrSuperseded]), and the gate starts again at stage 1. Hence no call starts
-// after a revocation was acknowledged.
+// The commit of stage 3 rejects decisions of a View that has been replaced ([ErrSuperseded]).
+// The gate then starts again at stage 1. Hence no call starts after a revocation was
+// acknowledged.
 //
 // A denial is a [tool.Result] that the model can read. Errors of Gate.Call are
 // failures of the machinery only.
@@ -92,9 +92,9 @@ type ViewResolver interface {
 // once its allowed calls have run. All errors but
 // ErrSuperseded end Gate.Call.
 type CallRecorder interface {
-	// CallPending is called before the calls are decided: requests are those that are
-	// left. It may block until there is room to record them. If it fails, none of them
-	// is decided.
+	// CallPending is called before the calls are decided. requests are the requests
+	// that are left. It may block until there is room to record them. If it fails,
+	// none of them is decided.
 	CallPending(ctx context.Context, requests []CallRequest) error
 
 	// CallStarted records the decisions and intents of the calls. The allowed calls
@@ -224,8 +224,8 @@ func (s *Subject) ListPrompts(within toolgroups.GroupID) []toolgroups.Prompt {
 }
 
 // AfterCall returns the Subject as it will be after a successful call of the named
-// tool: in the workflow state that the tool leads to. A tool that is not visible
-// leads nowhere. The receiver is not changed.
+// tool. It is then in the workflow state that the tool leads to. A tool that is
+// not visible leads nowhere. The receiver is not changed.
 func (s *Subject) AfterCall(name string) *Subject {
 	next := &Subject{Principal: s.Principal, State: s.State, ref: s.ref, groups: s.groups}
 	for _, d := range s.VisibleTools() {
@@ -261,8 +261,8 @@ func (s *Subject) view() *toolgroups.View {
 	return s.ref.CurrentView()
 }
 
-// stateView returns the StateView of view for the state of s. It caches the last
-// one, so that a decision needs no map lookup as long as the View stays the same.
+// stateView returns the StateView of view for the state of s. It caches the last StateView. So a
+// decision needs no map lookup as long as the View stays the same.
 func (s *Subject) stateView(view *toolgroups.View) *toolgroups.StateView {
 	sv := s.cached.Load()
 	if sv == nil || sv.BaseView() != view {
@@ -315,8 +315,8 @@ func (d Decision) Code() errcode.Code {
 
 // ToolGated reports whether the decision is about a tool-gated agent, which must
 // answer from tools alone. All denials of such an agent have the same code and
-// reason, whether the tool exists, belongs to others or is not visible in this
-// state. A denial must not reveal which tools exist.
+// reason. They do not depend on whether the tool exists, belongs to others or is
+// not visible in this state. A denial must not reveal which tools exist.
 func (d Decision) ToolGated() bool {
 	return d.outcome != nil && d.outcome.Gating != toolgroups.NotGated
 }
@@ -331,8 +331,8 @@ func (d Decision) Suspended() string {
 }
 
 // Group returns the group through which an allowed tool is granted, which the principal
-// has. For a denied tool it returns the group that owns it, which only the operator
-// may see, and "" if there is no such tool.
+// has. For a denied tool it returns the group that owns the tool, which only the
+// operator may see. It returns "" if there is no such tool.
 func (d Decision) Group() toolgroups.GroupID {
 	switch {
 	case d.handle == nil:

@@ -15,9 +15,10 @@ type acquirer struct {
 }
 
 // acquireAll acquires a lease on the tool of every allowed call. It reports false,
-// holding no lease, if a tool has ended since it was looked up: the batch must be
-// decided again. A tool that is still registered although it has ended is tried
-// only once. Its call then runs without a lease and fails with the tool's own error.
+// and holds no lease, if a tool has ended since it was looked up. The batch must
+// then be decided again. A tool that is still registered although it has ended is
+// tried only once. Its call then runs without a lease and fails with the tool's own
+// error.
 func (q *acquirer) acquireAll(batch []*Admission) bool {
 	for _, a := range batch {
 		if !a.Allowed() || slices.Contains(q.ended, a.handle) || a.acquire() {

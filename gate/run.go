@@ -26,8 +26,8 @@ const maxDecisions = 16
 // It splits requests into batches. A batch is decided, recorded as started, run,
 // and recorded as finished before the next batch is decided. Up to 16 adjacent ReadOnly
 // calls form one batch and run concurrently. Any other call is the only allowed call
-// of its batch. A call that changes the workflow state ends its batch, so that the
-// calls after it are decided in the new state.
+// of its batch. A call that changes the workflow state ends its batch. So the calls
+// after it are decided in the new state.
 //
 // Denials and failures of tools are results, not errors. Call returns an error if
 // rec fails or ctx is done. It then returns the Admissions of the batches that
@@ -192,8 +192,8 @@ func (g *Gate) limitTime(ctx context.Context, a *Admission) (context.Context, co
 	return context.WithTimeout(ctx, g.config.Timeout)
 }
 
-// checkResultSize rejects results that are too large, and structured results that
-// are not strict JSON: readers must not see two different documents.
+// checkResultSize rejects results that are too large. It also rejects structured results that are
+// not strict JSON: readers must not see two different documents.
 func (g *Gate) checkResultSize(name string, r tool.Result) error {
 	if n := r.TextBytes(); n > g.config.MaxResult {
 		return errcode.New(errcode.ResultTooLarge, "%s returned %d bytes; at most %d are allowed: ask for less, in %d parts or more", name, n, g.config.MaxResult, n/g.config.MaxResult+1)

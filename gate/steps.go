@@ -29,14 +29,14 @@ type CallRequest struct {
 	// model's answer was cut off. 0 is for all other calls.
 	Cut int
 
-	// Edited is the id of the request for approval whose approver has set the arguments in place
-	// of those of the call; "" for the call's own. Such a call uses this approval, also if no
-	// rule selects the arguments.
+	// Edited is the id of a request for approval whose approver has replaced the arguments of
+	// the call. It is "" if the call has its own arguments. A call with edited arguments uses
+	// this approval, even if no rule selects the arguments.
 	Edited string
 
-	// Started is set for a call whose intent is recorded and whose outcome is not,
-	// because the process ended in between. The call is decided again. It runs again
-	// only if it is safe to repeat.
+	// Started is set for a call whose intent is recorded and whose outcome is not.
+	// The process ended in between. The call is decided again. It runs again only if
+	// it is safe to repeat.
 	Started bool
 	Effect  tool.Effect // of the tool at the time the call started
 }
@@ -106,7 +106,7 @@ var checks = []step{
 	{"check retry", (*Gate).checkRetry},
 }
 
-// steps are the checks, and then the one that may wait for people.
+// steps are the checks, and then the step that may wait for people.
 var steps = append(slices.Clip(checks), step{"approve", (*Gate).approve})
 
 // admit takes a request through the steps. It stops at the first denial.
@@ -205,8 +205,8 @@ func (g *Gate) validate(ctx context.Context, a *Admission) error {
 	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema(), a.handle.Definition.Input)
 }
 
-// checkRetry rejects a call that was started before and whose outcome is unknown,
-// unless its tool was repeatable then and is repeatable now.
+// checkRetry rejects a call that was started before and whose outcome is unknown. It does not
+// reject the call if its tool was repeatable then and is repeatable now.
 func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
 	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
 		return interrupted(a.Request.Name)

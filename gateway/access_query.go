@@ -346,9 +346,9 @@ func (q accessQuery) grantedBy(d gate.Decision) string {
 	return "group " + string(d.Group()) + ", through role " + q.role.Name
 }
 
-// findHolders lists the roles and agents that may call a tool: exactly those
-// for which checkAccess allows it. It also lists the roles whose tasks.as lets
-// the tasks of their callers call it.
+// findHolders lists the roles and agents that may call a tool. These are
+// exactly the roles and agents for which checkAccess allows it. It also lists
+// the roles whose tasks.as lets the tasks of their callers call it.
 func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
 	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Tasks: []wire.TasksHolder{}, Epoch: a.org().CurrentEpoch()}
 	if _, ok := a.snapshot().LookupTool(q.Who); !ok {

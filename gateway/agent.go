@@ -38,7 +38,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 	return paginate(r, list, agentKey, a.wireAgent)
 }
 
-// listChildren lists the agents that an agent has spawned. Each has the count of those that it has
+// listChildren lists the agents that an agent has spawned. Each has the count of agents that it has
 // spawned.
 func (a *api) listChildren(r *http.Request, ref string, status org.AgentStatus) (any, error) {
 	parent, err := a.findAgent(r.Context(), ref)
@@ -120,8 +120,8 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 // formatFunctions asks for tools in the shape of model APIs.
 const formatFunctions = "functions"
 
-// agentTools lists the tools that an agent may call now, sorted by name. A caller sees the
-// agents of its tasks, and those of their tools that its role has.
+// agentTools lists the tools that an agent may call now, sorted by name. A caller sees the agents
+// of its tasks. Of their tools it sees the tools that its role has.
 func (a *api) agentTools(r *http.Request) (any, error) {
 	format, err := enumParam(r, "format", formatFunctions)
 	if err != nil {

@@ -24,11 +24,11 @@ const maxHistory = 200
 // null as when they are absent.
 var nullableAgentFields = []string{"group", "state", "history", "role"}
 
-// askAgent starts a task whose first agent has the role of the sender, or one that the request
-// names, and answers with what the agent answered. With Accept: text/event-stream it also sends
+// askAgent starts a task and answers with the answer of its first agent. The agent has the role
+// of the sender, or a role that the request names. With Accept: text/event-stream it also sends
 // the events of the agent's calls.
 //
-// Errors: those of startTask. A task that fails is an answer.
+// Errors: the errors of startTask. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
 	return a.askBy(w, r, decodeAgentRequest)
 }

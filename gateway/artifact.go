@@ -43,8 +43,9 @@ func (a *api) sweep(r *http.Request) (any, error) {
 }
 
 // showArtifact answers with an artifact's record, or with its content if the
-// query has content=1: text as text, bytes as bytes, other values as JSON. The
-// headers make sure that browsers never run what agents have created.
+// query has content=1. It answers text as text, bytes as bytes, and other
+// values as JSON. The headers make sure that browsers never run what agents
+// have created.
 func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 	wantContent, err := boolParam(r, "content")
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 const maxEvaluations = 1000
 
 // authzenRoutes are the Authorization API 1.0 (AuthZEN): a policy enforcement point asks what the
-// gate would say. Its answers are those of checkAccess.
+// gate would say. It has the answers of checkAccess.
 func (a *api) authzenRoutes() []route {
 	return []route{
 		{

@@ -10,8 +10,8 @@ import (
 )
 
 // A backup in progress keeps disk space from being reused. Its reader may pause
-// for backupGracePeriod in total and must otherwise read minBackupRate bytes per
-// second, so that a stuck reader does not hold the space forever.
+// for backupGracePeriod in total. Otherwise it must read minBackupRate bytes per
+// second. So a stuck reader does not hold the space forever.
 const (
 	backupGracePeriod = 30 * time.Second
 	minBackupRate     = 1 << 20

@@ -101,8 +101,8 @@ func (a *api) completeChat(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteJSON(w, http.StatusOK, out.WholeAnswer(task.Result, task.Incomplete, openaiapi.NewUsage(usage)))
 }
 
-// chatSpec converts a request for a chat completion. Such a request cannot name groups: without
-// default groups of the role, the agent has all that the role and the sender may use.
+// chatSpec converts a request for a chat completion. Such a request cannot name groups. Without
+// default groups of the role, the agent has all groups that the role and the sender may use.
 func (a *api) chatSpec(q openaiapi.Request, sender identity.Principal) (org.TaskSpec, error) {
 	asked, err := q.Question()
 	if err != nil {
@@ -124,8 +124,8 @@ func (a *api) chatSpec(q openaiapi.Request, sender identity.Principal) (org.Task
 
 // awaitCompletion returns the record of a task that is done.
 //
-// Errors: that of a task that has failed or is cancelled, Conflict for one that is paused or
-// still runs after maxWait.
+// Errors: the error of a task that has failed or is cancelled; Conflict for a task that is
+// paused or still runs after maxWait.
 func (a *api) awaitCompletion(r *http.Request, id identity.TaskID) (org.Task, error) {
 	task, err := a.awaitAsked(r, id)
 	switch {

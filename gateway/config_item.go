@@ -16,12 +16,13 @@ type ItemKeeper interface {
 	// ListItems lists the items, sorted by kind and name.
 	ListItems() []wire.ConfigItem
 	// ApplyItem returns when the item is active and on disk. One that is not valid changes nothing.
-	// Errors: InvalidConfig, LimitExceeded, Conflict, and those of runtime.Runtime.UseOperationApproval.
+	// Errors: InvalidConfig, LimitExceeded, Conflict, and the errors of
+	// runtime.Runtime.UseOperationApproval.
 	ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error)
 	// UsesVariables reports whether a value of an item has a variable, ${NAME}, however it is written.
 	UsesVariables(text string) bool
-	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig,
-	// Conflict, and those of runtime.Runtime.UseOperationApproval.
+	// DeleteItem returns the item as it was. Errors: ItemNotFound, InvalidConfig, Conflict, and the
+	// errors of runtime.Runtime.UseOperationApproval.
 	DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error)
 }
 
@@ -53,8 +54,8 @@ func (a *api) listItems(r *http.Request) (any, error) {
 	return paginate(r, a.items.ListItems(), key, func(i wire.ConfigItem) wire.ConfigItem { return i })
 }
 
-// applyItem applies an item. Only the owner of the data directory may use variables in it: they
-// are those of this process, and a description shows them.
+// applyItem applies an item. Only the owner of the data directory may use variables in it. They are
+// the variables of this process, and a description shows them.
 func (a *api) applyItem(r *http.Request) (any, error) {
 	q, err := decode[wire.ConfigItemRequest](r)
 	if err != nil {

@@ -40,7 +40,7 @@ func newTrackedConn(conn *net.TCPConn, t *connTable) *trackedConn {
 	return c
 }
 
-// yieldRank orders connections: those of a lower rank give way first.
+// yieldRank orders connections: connections of a lower rank give way first.
 type yieldRank uint8
 
 const (
@@ -126,8 +126,8 @@ func (c *trackedConn) touch() {
 // connKey is the context key for the trackedConn of a request.
 type connKey struct{}
 
-// asTracked returns the trackedConn that a connection of http.Server is, or that its TLS is on;
-// nil if there is none.
+// asTracked returns the trackedConn of a connection of http.Server. It is the connection itself, or
+// the connection below its TLS. asTracked returns nil if there is no trackedConn.
 func asTracked(conn net.Conn) *trackedConn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

@@ -26,9 +26,9 @@ func newConnTable(limits func() ConnectionLimits) *connTable {
 	return t
 }
 
-// admit adds a new connection and closes those that give way to it. It waits while
-// none does. It returns nil if the share of the connection's address is used up, or
-// when the table is closed.
+// admit adds a new connection and closes connections that give way to it. It waits
+// while none does. It returns nil if the share of the connection's address is used
+// up, or when the table is closed.
 func (t *connTable) admit(conn *net.TCPConn) *trackedConn {
 	c := newTrackedConn(conn, t)
 	for {
@@ -54,8 +54,8 @@ const (
 	refuseConn                  // it must be closed
 )
 
-// tryAdmit adds a connection, or removes and returns the one that gives way to it.
-// It waits for a change if neither is possible.
+// tryAdmit adds a connection, or removes and returns the connection that gives way to it. It waits
+// for a change if neither is possible.
 func (t *connTable) tryAdmit(c *trackedConn, limits ConnectionLimits) (victim *trackedConn, decision admission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,8 +85,8 @@ func (t *connTable) tryAdmit(c *trackedConn, limits ConnectionLimits) (victim *t
 
 // candidates are the connections of which one must give way.
 type candidates struct {
-	address   netip.Prefix // only those of this address; the zero Prefix is all
-	anonymous bool         // only those whose sender is not authenticated; else these come last
+	address   netip.Prefix // only connections of this address; the zero Prefix is all
+	anonymous bool         // only connections whose sender is not authenticated; else these come last
 }
 
 // include reports whether c is one of the candidates.
@@ -95,8 +95,8 @@ func (s candidates) include(c *trackedConn) bool {
 }
 
 // findBound returns the candidates to give way to a new connection if a limit is
-// reached: the share of its address, or the limit of all. It must be called with mu
-// held.
+// reached. The limit is the share of its address, or the limit of all connections.
+// findBound must be called with mu held.
 func (t *connTable) findBound(c *trackedConn, limits ConnectionLimits) (candidates, bool) {
 	if !c.viaProxy {
 		if anonymous, full := t.counts(c.address).reach(limits.PerAddress); full {
@@ -149,8 +149,9 @@ func (t *connTable) pickVictim(s candidates, minTime time.Duration) (first *trac
 
 // yieldsBefore reports whether c gives way before o. Authenticated senders have more than
 // their reserve when connections of both kinds are candidates, so theirs come first.
-// Then the order is that of yieldRank, then connections of the address that has the
-// most, then the oldest. It must be called with mu held.
+// After that the order is by yieldRank. Of equal ranks, connections of the address with
+// the most connections come first, then the oldest connections. yieldsBefore must be
+// called with mu held.
 func (t *connTable) yieldsBefore(c, o *trackedConn) bool {
 	if c.authenticated != o.authenticated {
 		return c.authenticated

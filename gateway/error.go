@@ -94,7 +94,7 @@ func (a *api) countedEndpoint(fn func(*http.Request) (any, error)) endpoint {
 type statusAnswer struct {
 	code int
 	body any
-	etag string // the header ETag; "" is none
+	etag string // the header ETag; "" is no header
 }
 
 // jsonEndpoint returns an endpoint that answers with the result of fn as JSON. A client that

@@ -50,7 +50,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if follow && !ended { // tells the client at once that it is connected
 		s.open()
 	}
-	after = max(min(after, newest), task.FirstSeq) // an event of the future is none that the client has seen
+	after = max(min(after, newest), task.FirstSeq) // the client has seen no event of the future
 	events := a.rt.JournalStore().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)
@@ -168,9 +168,9 @@ func (s *eventStream) open() {
 	_ = s.flush()
 }
 
-// sendAll sends the public events of a task until one that ends reports. It returns the
-// error of events, or of authorize, which is called before each event. It
-// returns nil when the client disconnects.
+// sendAll sends the public events of a task until it has sent an event that ends
+// reports. It returns the error of events, or of authorize, which is called before each
+// event. It returns nil when the client disconnects.
 func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], ends func(journal.Event) bool, authorize func() error) error {
 	for e, err := range events {
 		if err != nil {
@@ -217,8 +217,8 @@ func (s *eventStream) write(seq uint64, text []byte) error {
 	return s.flush()
 }
 
-// close ends the stream. A browser reconnects by itself; if it resumes a task
-// that has ended and has seen all events, it gets 204, which stops it.
+// close ends the stream. A browser reconnects by itself. If it resumes a task that has ended and
+// has seen all events, it gets 204, which stops it.
 func (s *eventStream) close(ended bool) {
 	if !s.opened && s.sse && s.resuming && ended {
 		s.w.WriteHeader(http.StatusNoContent)

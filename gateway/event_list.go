@@ -26,8 +26,8 @@ const (
 	maxBehind        = 10_000  // events that a reader which had caught up may be behind
 )
 
-// listEvents answers with the events of the organization that the sender sees: with a page,
-// newest first, or with a stream, oldest first.
+// listEvents answers with the events of the organization that the sender sees. The answer is a
+// page, newest first, or a stream, oldest first.
 func (a *api) listEvents(w http.ResponseWriter, r *http.Request) error {
 	release, err := a.eventLimiter.Acquire(auth.SenderOf(r))
 	if err != nil {
@@ -118,8 +118,8 @@ func (a *api) searchEvents(ctx context.Context, q eventQuery, before uint64, lim
 	return list, next, nil
 }
 
-// streamEvents answers with a stream of events: those after the last one that the client
-// has received, or the newest ones, and with follow those that come later.
+// streamEvents answers with a stream of events. These are the events after the last event that the
+// client has received, or the newest events. With follow, the stream continues with later events.
 func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, q eventQuery, p paging, follow bool) error {
 	if p.after != "" {
 		return errcode.New(errcode.InvalidArguments, "a stream has no cursor; use after").With("field", "cursor")
@@ -179,8 +179,8 @@ func (s *logStream) sendNewest(ctx context.Context, limit int) error {
 	return nil
 }
 
-// send sends the events after those that were sent. It ends with a gap if the client reads
-// too slowly, or if no event was found for long: the client then continues after it.
+// send sends the events after the events that were sent. It ends with a gap if the client reads too
+// slowly, or if no event was found for long. The client then continues after the gap.
 func (s *logStream) send(ctx context.Context) error {
 	unmatched := 0
 	for e, err := range s.events(ctx) {
@@ -213,7 +213,7 @@ func (s *logStream) mustEnd(seq, last uint64, unmatched int) bool {
 	return last > seq+maxBehind
 }
 
-// events yields the events after those that were sent.
+// events yields the events after the events that were sent.
 func (s *logStream) events(ctx context.Context) iter.Seq2[journal.Event, error] {
 	if s.gone || s.q.after == math.MaxUint64 {
 		return func(func(journal.Event, error) bool) {}

@@ -9,9 +9,9 @@ import (
 )
 
 // mask returns an event as the sender of a request is shown it. For a caller, a tool that its role
-// does not have looks like one that does not exist. The groups that its role does not have are left
-// out, and so is the role in its role's tasks.as.
-// Changes of roles are shown without what they mean for others.
+// does not have looks like a tool that does not exist. The groups that its role does not have are
+// left out, and so is the role in its role's tasks.as. Changes of roles are shown without what they
+// mean for others.
 func (v visibility) mask(e journal.Event) journal.Event {
 	if v.all {
 		return e

@@ -148,8 +148,8 @@ func (a *api) filter(q eventQuery) journal.EventFilter {
 	}
 }
 
-// seesEvent reports whether a sender sees an event: the operator all that are public, a caller
-// those of its tasks, and its calls. own is the sender as text.
+// seesEvent reports whether a sender sees an event. The operator sees all public events. A caller
+// sees the events of its tasks and of its own calls. own is the sender as text.
 func (a *api) seesEvent(sender identity.Principal, own string, h journal.EventHead) bool {
 	switch sender.Kind {
 	case identity.Operator:
@@ -165,7 +165,7 @@ func (a *api) seesEvent(sender identity.Principal, own string, h journal.EventHe
 }
 
 // isCallBy reports whether the caller of an event is the caller p, which is own as text. The name
-// of a role has no "@" in it, but that of a user may.
+// of a role has no "@" in it, but the name of a user may have one.
 func isCallBy(p identity.Principal, own string, h journal.EventHead) bool {
 	at := strings.LastIndexByte(own, '@')
 	return at >= 0 && own[at+1:] == string(p.Role) && h.IsCaller(own)

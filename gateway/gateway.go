@@ -123,7 +123,7 @@ type api struct {
 	logins       LoginKeeper
 	models       func() ([]string, bool)
 	waitIdle     func(context.Context) error
-	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events, and of those that wait for a task
+	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events, and of requests that wait for a task
 }
 
 // New returns the handler of the API. The error names the field of Config that

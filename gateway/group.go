@@ -24,7 +24,7 @@ func (a *api) showGroup(r *http.Request) (any, error) {
 	return info, nil
 }
 
-// listTools lists the visible tools, or those of one group.
+// listTools lists the visible tools, or the visible tools of one group.
 func (a *api) listTools(r *http.Request) (any, error) {
 	v := a.visibilityFor(r)
 	list, err := v.toolsIn(r.URL.Query().Get("group"))

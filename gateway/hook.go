@@ -62,9 +62,9 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 	return statusAnswer{code: http.StatusAccepted, body: wire.HookAnswer{Task: id}}, err
 }
 
-// readHookBody reads a body whose sender is not known yet. The bytes of large ones are counted
-// for each address, or IPv6 network, that a trusted proxy may name. The caller calls release in
-// any case.
+// readHookBody reads a body whose sender is not known yet. The bytes of large requests are
+// counted for each address, or IPv6 network, that a trusted proxy may name. The caller calls
+// release in any case.
 func (a *api) readHookBody(r *http.Request) (body []byte, release func(), err error) {
 	sender := identity.Principal{}
 	if a.sessions != nil { // without, there are no hooks

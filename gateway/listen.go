@@ -20,7 +20,7 @@ import (
 // therefore left over from a killed process, and is replaced.
 //
 // The socket is created in a temporary directory that only the owner can enter,
-// and then moved, so that it is never accessible to others.
+// and then moved. So it is never accessible to others.
 func Listen(dir string) (net.Listener, error) {
 	path := filepath.Join(dir, wire.SocketName)
 	if err := checkSocketPath(path); err != nil {

@@ -53,8 +53,8 @@ func (a *api) matrixRoles(v visibility) []org.Role {
 	return nil
 }
 
-// matrixTools returns the tools of a list from a name on, and the name of the first one that is
-// not returned. The list is sorted by name.
+// matrixTools returns the tools of a list from a name on. It also returns the name of the first
+// tool that it leaves out. The list is sorted by name.
 func matrixTools(list []*toolgroups.ToolHandle, from string) (tools []*toolgroups.ToolHandle, next string) {
 	list = list[sort.Search(len(list), func(i int) bool { return list[i].Definition.Name >= from }):]
 	if len(list) > maxMatrixTools {

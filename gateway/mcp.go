@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// mcpRoutes are the routes of the Model Context Protocol: the caller's own
-// role, one group of it, a role that the operator names, and one group of that.
+// mcpRoutes are the routes of the Model Context Protocol. They serve the caller's own role or a
+// role that the operator names, and one group of either role.
 func (a *api) mcpRoutes() (list []route) {
 	for _, at := range mcpPaths {
 		for _, m := range []struct{ method, id, summary string }{

@@ -18,11 +18,13 @@ import (
 type LoginKeeper interface {
 	// ListServers lists the servers with OAuth, sorted by name, with all logins.
 	ListServers(context.Context) ([]wire.MCPServer, error)
-	// BeginLogin begins a login. Errors: ItemNotFound for another server, and those of a login.
+	// BeginLogin begins a login. Errors: ItemNotFound for another server, and the errors of a
+	// login.
 	BeginLogin(ctx context.Context, server string, by identity.Principal, q wire.MCPLoginRequest) (wire.MCPLoginOffer, error)
 	// FinishLogin returns when the login is stored. Errors: ItemNotFound for an attempt of others.
 	FinishLogin(ctx context.Context, server string, by identity.Principal, id string, q wire.MCPLoginAnswer) (wire.MCPLogin, error)
-	// Logout removes the login of a principal and returns it. Errors: ItemNotFound if there is none.
+	// Logout removes the login of a principal and returns it. Errors: ItemNotFound if there is no
+	// login.
 	Logout(ctx context.Context, server string, by identity.Principal) (wire.MCPLogin, error)
 }
 

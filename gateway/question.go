@@ -18,9 +18,10 @@ func (a *api) listToolQuestions(r *http.Request) (any, error) {
 	return a.questionsOf(task.ID), nil
 }
 
-// answerToolQuestion answers a question of a task, and returns those that still wait.
+// answerToolQuestion answers a question of a task, and returns the questions that
+// still wait.
 //
-// Errors: those of runtime.Runtime.AnswerQuestion.
+// Errors: the errors of runtime.Runtime.AnswerQuestion.
 func (a *api) answerToolQuestion(r *http.Request) (any, error) {
 	answer, err := decode[wire.ToolAnswer](r)
 	if err != nil {

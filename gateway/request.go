@@ -37,8 +37,8 @@ func decodeOptional[T any](r *http.Request) (v T, err error) {
 	return decode[T](r)
 }
 
-// decodeNullable is decode for a body in which some fields may be null. It also
-// returns those that are.
+// decodeNullable is decode for a body in which some fields may be null. It also returns the fields
+// that are null.
 func decodeNullable[T any](r *http.Request, nullable []string) (v T, nulls []string, err error) {
 	data, err := readBody(r)
 	if err != nil {
@@ -98,8 +98,8 @@ func keySetOf(t reflect.Type) *strictjson.KeySet {
 	return shape
 }
 
-// nullFields returns the fields that are null. It rejects those that are not in
-// nullable, because null could mean "unchanged", "none" or "all".
+// nullFields returns the fields that are null. It rejects null fields that are not in nullable,
+// because null could mean "unchanged", "none" or "all".
 func nullFields(data []byte, nullable []string) (nulls []string, err error) {
 	gjson.ParseBytes(data).ForEach(func(key, value gjson.Result) bool {
 		switch {
@@ -127,8 +127,8 @@ func bodyError(err error) error {
 	return errcode.New(errcode.InvalidArguments, "field %q has a value of the wrong type: %s", e.Field, e.Value).With("field", e.Field)
 }
 
-// checkQuery rejects query parameters that are unknown, and those that are repeated and
-// must not be.
+// checkQuery rejects query parameters that are unknown, and parameters that are repeated and must
+// not be.
 func checkQuery(r *http.Request, known []parameter) error {
 	for name, values := range r.URL.Query() {
 		at := slices.IndexFunc(known, func(p parameter) bool { return p.name == name })

@@ -13,10 +13,10 @@ import (
 // shutdownTimeout limits how long a shutdown waits for responses in progress.
 const shutdownTimeout = 5 * time.Second
 
-// Serve serves handler on l until ctx ends. It then closes l, ends the streams
-// that follow a task, waits up to five seconds for other responses, and returns
-// when all handlers have returned. It returns the error of the listener. Other errors of
-// the server, such as connections that cannot be accepted, go to log; nil discards them.
+// Serve serves handler on l until ctx ends. It then closes l, ends the streams that
+// follow a task, and waits up to five seconds for other responses. It returns when all
+// handlers have returned. It returns the error of the listener. Other errors of the
+// server, such as connections that cannot be accepted, go to log; nil discards them.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.Logger) error {
 	serving, shutdown := context.WithCancel(context.Background())
 	defer shutdown()

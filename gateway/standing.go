@@ -44,7 +44,7 @@ func shownPattern(p approval.Pattern) wire.ApprovalPattern {
 	return wire.ApprovalPattern{Args: []byte(p.Args.String()), Uses: p.Uses, Seconds: int64(p.For / time.Second)}
 }
 
-// patternOf reads a pattern. It returns nil for none.
+// patternOf reads a pattern. It returns nil for nil.
 func patternOf(p *wire.ApprovalPattern) (*approval.Pattern, error) {
 	if p == nil {
 		return nil, nil

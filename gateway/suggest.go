@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Errors and denials for unknown names suggest the most similar one, to the operator only:
-// looking for it takes time for each known name.
+// Errors and denials for unknown names suggest the most similar name, to the operator only. Looking
+// for it takes time for each known name.
 
 // withSuggestion adds the name of known that is most similar to an unknown name to a text.
 func withSuggestion(text, name string, known []string) string {

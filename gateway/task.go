@@ -211,7 +211,7 @@ func budgetsOf(list []runtime.BudgetTally) (out []wire.BudgetUse) {
 	return out
 }
 
-// limitsOf returns the limits of a task; if it has ended, those of a retry.
+// limitsOf returns the limits of a task. If the task has ended, it returns the limits of a retry.
 func (a *api) limitsOf(t org.Task) *wire.TaskLimits {
 	l := a.rt.LimitsOf(t.ID)
 	return &wire.TaskLimits{
@@ -220,8 +220,8 @@ func (a *api) limitsOf(t org.Task) *wire.TaskLimits {
 	}
 }
 
-// suspendedRoles lists the names of the suspended roles of a task: those of its caller and of
-// its agents, sorted. A task that has ended has none.
+// suspendedRoles lists the names of the suspended roles of a task, sorted. It looks at the roles of
+// its caller and of its agents. A task that has ended has none.
 func (a *api) suspendedRoles(t org.Task, agents []org.Agent) (names []string) {
 	if t.Status.Ended() {
 		return nil

@@ -13,8 +13,8 @@ import (
 // retryTask lets a stopped task go on and answers with it. Only the operator may let its
 // models use more than before, or retry a task that was cancelled. The body may be empty.
 //
-// Errors: those of runtime.Runtime.RetryTask; InsufficientPermissions for a caller, also if callers in
-// its role may start no tasks any more.
+// Errors: the errors of runtime.Runtime.RetryTask; InsufficientPermissions for a caller,
+// also if callers in its role may not start tasks any more.
 func (a *api) retryTask(r *http.Request) (any, error) {
 	q, err := decodeOptional[wire.RetryRequest](r)
 	if err != nil {

@@ -26,8 +26,12 @@ const maxKeyBytes = 200
 // startTask starts a task and answers when it is recorded. A request with the same
 // Idempotency-Key and the same body answers with the task of the first one.
 //
-// Errors: those of runtime.Runtime.StartTask; InsufficientPermissions if callers in the sender's role
-// may start none (org.Org.MayStartTasks); Conflict if this process starts no tasks for others.
+// Errors:
+//
+//   - the errors of runtime.Runtime.StartTask
+//   - InsufficientPermissions if callers in the sender's role may not start tasks
+//     (org.Org.MayStartTasks)
+//   - Conflict if this process starts no tasks for others
 func (a *api) startTask(r *http.Request) (any, error) {
 	q, release, err := a.decodeTask(r)
 	defer release()
@@ -137,7 +141,7 @@ func parseTimeout(text string) (time.Duration, error) {
 
 // setWorkspace sets what a request names as its workspace: the name of a configured one, or
 // the path of a directory. Only the owner of the data directory may name a path, on its
-// socket; "" is none.
+// socket. "" means no path.
 func setWorkspace(r *http.Request, spec *org.TaskSpec, text string) error {
 	switch {
 	case !strings.ContainsAny(text, `/\`):

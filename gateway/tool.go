@@ -101,8 +101,8 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 }
 
 // choosePending returns the pending definition that a request accepts. Several owners may offer a
-// name: it is the one with the digest. Another digest is a conflict, also if the definition with it
-// comes before the store is asked: no one was asked about that one.
+// name: it is the one with the digest. Another digest is a conflict, even if the definition with it
+// comes before the store is asked. No one was asked about that definition.
 func choosePending(list []modules.PendingTool, name string, q wire.AcceptRequest) (p modules.PendingTool, err error) {
 	if q.Owner != "" {
 		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Owner != q.Owner })

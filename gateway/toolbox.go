@@ -43,8 +43,8 @@ func (a *api) toolboxRoutes() (list []route) {
 	return list
 }
 
-// rolePrefixes are the paths before those of MCP Toolbox and of the Model Context Protocol: for
-// the sender's own role, and for a role that the operator names.
+// rolePrefixes are the prefixes of the paths of MCP Toolbox and of the Model Context Protocol. One
+// is for the sender's own role, the other for a role that the operator names.
 var rolePrefixes = []struct{ path, suffix string }{{"", ""}, {"/roles/{role}", "OfRole"}}
 
 // handlerEndpoint returns an endpoint for a handler that answers its errors

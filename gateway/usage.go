@@ -16,7 +16,7 @@ import (
 // usageKeys are the words of the query parameter by.
 var usageKeys = []runtime.UsageKey{runtime.UsageByCaller, runtime.UsageByRole, runtime.UsageByServer, runtime.UsageByTool}
 
-// showUsage counts calls, tokens and costs in the record. A caller sees what it has used itself.
+// showUsage counts calls, tokens and costs in the record. A caller sees its own usage.
 func (a *api) showUsage(r *http.Request) (any, error) {
 	var q runtime.UsageQuery
 	var err error

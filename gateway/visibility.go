@@ -62,7 +62,7 @@ func (v visibility) tools() []*toolgroups.ToolHandle {
 	if v.all {
 		return list
 	}
-	for _, name := range v.view.ToolNames() { // those of groups server/api are in no other list
+	for _, name := range v.view.ToolNames() { // tools of groups server/api are in no other list
 		if h, ok := v.tool(name); ok && h.IsAPI() {
 			list = append(list, h)
 		}
@@ -117,8 +117,8 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	return info, info.Count > 0
 }
 
-// shown returns the groups of a list that the sender sees: registered groups, for a caller
-// those that its role has with a visible tool.
+// shown returns the groups of a list that the sender sees. These are registered groups. A caller
+// sees the groups that its role has with a visible tool.
 func (v visibility) shown(list []toolgroups.GroupID) []toolgroups.GroupID {
 	return slices.DeleteFunc(slices.Clone(list), func(id toolgroups.GroupID) bool {
 		info, ok := v.snapshot.LookupGroup(id)
@@ -165,8 +165,8 @@ func (v visibility) filter(set *toolgroups.GroupSet) *toolgroups.GroupSet {
 	return &filtered
 }
 
-// groupOf returns the group that a tool is shown in: its own to the operator, to a
-// caller the one through which its role has it.
+// groupOf returns the group in which a tool is shown. The operator sees the tool's own group. A
+// caller sees the group through which its role has the tool.
 func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
 	if v.all {
 		return h.Group
@@ -187,8 +187,8 @@ func (v visibility) show(h *toolgroups.ToolHandle) wire.Tool {
 // maxKnownStates limits the states that an error lists.
 const maxKnownStates = 20
 
-// checkState returns the error for a workflow state that no visible tool names, neither as
-// one in which it is offered nor as the one that it leads to. "" is no state.
+// checkState returns an error for a workflow state that no visible tool names. A tool names the
+// states in which it is offered, and the state that it leads to. "" means no state.
 func (v visibility) checkState(state string) error {
 	known := map[string]bool{toolgroups.Undefined: true}
 	for _, h := range v.tools() {

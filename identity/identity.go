@@ -166,8 +166,8 @@ func DeriveIDAt(t time.Time, parts ...string) string {
 	return id.String()
 }
 
-// FirstIDAt returns the least id of those that sort by age and were created at the time t
-// or later.
+// FirstIDAt returns the least id of the ids that sort by age and were created at the time t or
+// later.
 func FirstIDAt(t time.Time) string {
 	var id uuid.UUID
 	ms := binary.BigEndian.AppendUint64(nil, uint64(max(0, t.UnixMilli())))

@@ -129,9 +129,9 @@ type ToolCall struct {
 	Caller   string          `json:"caller,omitempty"`   // the identity.Principal that called, unless it is an agent
 	Approval string          `json:"approval,omitempty"` // the approval that the call has used, or that was denied
 
-	// Arguments that are not in Args. Those of an agent's call are in its answer. Large
-	// ones of an external caller's call are stored content; of a denied call, which may
-	// contain anything, only the start is kept.
+	// Arguments that are not in Args. The arguments of an agent's call are in its
+	// answer. Large arguments of an external caller's call are stored content. A denied
+	// call may contain anything, so only the start of its arguments is kept.
 	ArgsHash  string `json:"argsHash,omitempty"`  // SHA-256 of the arguments, in hex
 	ArgsSize  int    `json:"argsSize,omitempty"`  // bytes of the arguments
 	ArgsStart string `json:"argsStart,omitempty"` // the first 512 bytes of a denied call's arguments, without secrets
@@ -255,8 +255,8 @@ type PatternEnded struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// PatternRevoked is the Outcome of a PatternEnded that a person has ended. The others are those of
-// an ApprovalDecided; used means that no use is left.
+// PatternRevoked is the Outcome of a PatternEnded that a person has ended. The others are the
+// outcomes of an ApprovalDecided; used means that no use is left.
 const PatternRevoked = "revoked"
 
 // Outcomes of an ApprovalDecided.
@@ -353,8 +353,9 @@ type TurnFailed struct {
 	MessagesRead int          `json:"read,omitempty"`
 	Unanswered   int          `json:"unanswered,omitempty"` // as in ModelAnswered
 
-	// Of a turn that ended because the agent repeated itself: the calls of one pass, oldest
-	// first and at most twenty, and how often it made them.
+	// These fields are set for a turn that ended because the agent repeated itself. Repeated has
+	// the calls of one pass, oldest first and at most twenty. Times is how often the agent made
+	// them.
 	Repeated []RepeatedCall `json:"repeated,omitempty"`
 	Times    int            `json:"times,omitempty"`
 }
@@ -422,8 +423,8 @@ type TaskEnded struct {
 }
 
 // EventGap ends a stream of events that are read too slowly, or of which none was found
-// for long. It is never stored. The sequence number of its Event is that of the last event
-// that was read: the stream continues after it.
+// for long. It is never stored. Its Event has the sequence number of the last event that
+// was read. The stream continues after this event.
 type EventGap struct {
 	Last uint64 `json:"last"` // sequence number of the last event of the log
 }

@@ -40,8 +40,8 @@ var (
 // Org is the id of the organization's stream.
 const Org identity.AgentID = ""
 
-// Event is a recorded event. Task, Agent and Role name what it is about, Stream
-// the journal that has it.
+// Event is a recorded event. Task, Agent and Role name the subject of the event. Stream names the
+// journal that has it.
 type Event struct {
 	Seq uint64 // sequence number in the whole log, from 1; set by Commit
 	// time of the event
@@ -102,7 +102,7 @@ type Batch struct {
 //
 // Commit returns the sequence number of the batch's last event when the batch
 // is on disk. Once the batch is queued the end of ctx is ignored and Commit
-// returns the real outcome. After an error other than that of Prepare the
+// returns the real outcome. After any error but an error of Prepare, the
 // outcome is unknown and the log accepts no more batches.
 //
 // Read yields the events of a stream after a sequence number, in order.
@@ -127,8 +127,8 @@ type RecordReader interface {
 	// ReadRecordsFrom yields the records of a kind whose keys are not less than
 	// from, sorted by key.
 	ReadRecordsFrom(ctx context.Context, kind, from string) iter.Seq2[Record, error]
-	// ReadEntries is Records without the values, which may be large. It does not
-	// read them, so it also yields damaged ones.
+	// ReadEntries is ReadRecords without the values, which may be large. It does not read them, so
+	// it also yields damaged records.
 	ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
@@ -155,8 +155,8 @@ type EventFollower interface {
 
 // EventSeeker reads the log from its end, and finds a time in it.
 type EventSeeker interface {
-	// EventsBefore yields the events before a sequence number, newest first. For those
-	// that do not match it yields only the sequence number.
+	// EventsBefore yields the events before a sequence number, newest first. For events that do not
+	// match it yields only the sequence number.
 	EventsBefore(ctx context.Context, match EventFilter, before uint64) iter.Seq2[Event, error]
 	// SeqBefore returns the sequence number of the last event before a time, 0 if there is
 	// none. It reads few events and assumes that their times ascend.
@@ -204,8 +204,8 @@ type header struct {
 	Role   string           `json:"role,omitempty"`
 }
 
-// MarshalJSON encodes an event as one flat object: the fields of the header,
-// then those of the body.
+// MarshalJSON encodes an event as one flat object: first the fields of the header, then the fields
+// of the body.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, errors.New("event has no body")

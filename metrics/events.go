@@ -81,8 +81,8 @@ func (m *Metrics) messageReceived(e journal.Event) {
 }
 
 // modelAnswered counts the usage and the available tools of an answer, and ends
-// the turn if the answer does. An answer without a list of tools has those of
-// the previous answer.
+// the turn if the answer does. An answer without a list of tools has the tools
+// of the previous answer.
 func (m *Metrics) modelAnswered(e journal.Event, b journal.ModelAnswered) {
 	m.addUsage(cleanLabel(e.Role), b.Answer.Usage)
 	a := m.tracker.agentFor(e)

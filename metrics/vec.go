@@ -44,7 +44,7 @@ func histograms(name, help string, buckets []float64, labels ...string) *metricV
 	return newMetricVec(v, v.WithLabelValues, labels)
 }
 
-// series returns the series with these label values; unused ones are "".
+// series returns the series with these label values. Unused values are "".
 func (v *metricVec[M]) series(a, b, c string) M {
 	key := [3]string{a, b, c}
 	if m, ok := v.cache[key]; ok {

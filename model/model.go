@@ -1,5 +1,5 @@
-// Package model defines the interface between an agent and what answers for it:
-// a language model, a script, a recording or a person.
+// Package model defines the interface of the models that answer for an agent. A
+// model is a language model, a script, a recording or a person.
 //
 //	for delta, err := range m.Generate(ctx, request) {
 //		if err != nil {

@@ -11,8 +11,8 @@ import (
 // LoadStep is one of the steps that a Loader takes a module through.
 type LoadStep string
 
-// The steps, in order. A ReloadModule whose error is of StepWait or StepClose has replaced
-// the module: what failed is the end of the old one.
+// The steps, in order. A ReloadModule with an error of StepWait or StepClose has replaced the
+// module. Only the end of the old module has failed.
 const (
 	StepCheck      LoadStep = "check"      // the name is valid and not being changed
 	StepProvision  LoadStep = "provision"  // Provisioner.Provision

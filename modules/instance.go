@@ -79,8 +79,8 @@ func (i *instance) provisionAndValidate(ctx context.Context) error {
 const stopTimeout = time.Second
 
 // runMethod runs fn, which calls a method of the module, and waits for it until ctx
-// has ended. One fn runs at a time. One that does not return in time goes on, and
-// until it has returned no other runs and the module is not closed.
+// has ended. One fn runs at a time. A method that does not return in time goes on.
+// Until it has returned, no other method runs and the module is not closed.
 func runMethod[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, error) {
 	var none T
 	if err := i.lock(ctx); err != nil {

@@ -21,8 +21,8 @@ type Labels struct {
 }
 
 // Apply returns the definition of a tool with its labels. api is the tool's name at its
-// server. A label of the tool replaces what the module says; All replaces the effect and the
-// flags, and the state and states where the module says nothing.
+// server. A label of the tool replaces the value of the module. All replaces the effect and
+// the flags. It replaces the state and the states only where the module sets none.
 func (l Labels) Apply(api string, d tool.Definition) tool.Definition {
 	own, ok := l.Tools[api]
 	if !ok {

@@ -152,8 +152,11 @@ func (s *lazyState) finish(a *provisionAttempt, err error) {
 // call would. It returns nil if the module is provisioned already. ctx bounds the
 // wait; the attempt continues.
 //
-// Errors: conflict when no module of this name is loaded, tool_unavailable when the
-// attempt failed, or the last one did and its delay has not passed.
+// Errors:
+//
+//   - conflict when no module of this name is loaded
+//   - tool_unavailable when the attempt failed, or when the last attempt failed and its
+//     delay has not passed
 func (l *Loader) ProvisionModule(ctx context.Context, name string) error {
 	l.mu.Lock()
 	i := l.find(name)

@@ -53,7 +53,7 @@ func (l *activeLease) Definition() tool.Definition { return l.definition }
 func (l *activeLease) Release() { l.instance.release() }
 
 // Call implements tool.Tool. It first provisions a module that is not. A tool that does
-// not return when ctx ends is abandoned: the call fails, and the tool keeps its lease
+// not return when ctx ends is abandoned. The call fails, and the tool keeps its lease
 // until it returns.
 func (l *activeLease) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	i := l.instance

@@ -72,9 +72,8 @@ func (l *Loader) stepTimeout() time.Duration { return cmp.Or(l.StepTimeout, 30*t
 // name is valid (CheckName) and free; a module that fails there has not been changed.
 // Each tool's Definition is called once.
 //
-// When a step fails, those before it are undone: the module is closed, and none of its
-// groups is registered. A LazyModule
-// module with cached groups is only registered.
+// When a step fails, the steps before it are undone: the module is closed, and none of its
+// groups is registered. A LazyModule module with cached groups is only registered.
 func (l *Loader) LoadModule(ctx context.Context, m Module) error {
 	s, err := l.stage(ctx, m, newModule, Labels{})
 	if err != nil {
@@ -84,8 +83,9 @@ func (l *Loader) LoadModule(ctx context.Context, m Module) error {
 }
 
 // ReloadModule replaces the loaded module of m's name by m, which has to be another value.
-// The new module is provisioned and validated while the old one stays in service. Then
-// its groups replace those of the old module, all at once. Then the old module is ended as by UnloadModule.
+// The new module is provisioned and validated while the old one stays in service. Then its
+// groups replace the groups of the old module, all at once. Then the old module is ended
+// as by UnloadModule.
 //
 // When the new module fails, the old one stays with its groups. Errors of StepWait and
 // StepClose alone come from the end of the old module: the new one is in service.
@@ -100,8 +100,8 @@ func (l *Loader) ReloadModule(ctx context.Context, m Module) error {
 // UnloadModule takes a module out of service. It unregisters the groups, rejects new calls,
 // and closes the module when its calls in progress have ended.
 //
-// ctx bounds that wait. When it ends first, the error is of StepWait; the module is
-// unloaded nevertheless and closes after the last call, which Close waits for. A tool
+// ctx bounds that wait. When it ends first, the error is of StepWait. The module is
+// unloaded nevertheless and closes after the last call. Close waits for this call. A tool
 // that unloads its own module waits for itself until ctx ends.
 func (l *Loader) UnloadModule(ctx context.Context, name string) error {
 	s, err := l.StageUnload(ctx, name)

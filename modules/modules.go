@@ -56,7 +56,7 @@ type Module interface {
 	// same definition as before stays registered unchanged.
 	//
 	// A group without an id has the name of the module as its id. A group without a
-	// description has that of the module, see Describer.
+	// description has the description of the module, see Describer.
 	ToolGroups() []toolgroups.Group
 }
 
@@ -99,9 +99,9 @@ func OwnerOf(name string) toolgroups.GroupOwner { return toolgroups.ServerOwner(
 // reservedNames could be mistaken for something that is not a module.
 var reservedNames = [...]string{"builtin", "config", "operator", "root"}
 
-// CheckName returns an error unless name is a valid module name: it follows the rule
-// for tool names and is not builtin, config, operator or root in any case. The error
-// has the code invalid_config.
+// CheckName returns an error unless name is a valid module name. It must follow the
+// rule for tool names. It must not be builtin, config, operator or root, in upper or
+// lower case. The error has the code invalid_config.
 func CheckName(name string) error {
 	if err := tool.CheckName(name); err != nil {
 		return errcode.New(errcode.InvalidConfig, "module %s", strings.TrimPrefix(err.Error(), "tool "))

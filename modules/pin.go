@@ -14,8 +14,8 @@ import (
 type ToolPin struct {
 	Tool string `json:"tool"` // the server's name for it
 	// Kind is "" for a tool of the server. Otherwise the module makes the tool itself,
-	// and the server only says that it can be offered: Description is the module's
-	// then, for people to read.
+	// and the server only says that it can be offered. Description is then the
+	// description of the module, for people to read.
 	Kind        string          `json:"kind,omitempty"`
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"inputSchema,omitempty"`

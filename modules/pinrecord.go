@@ -64,7 +64,7 @@ func (r pinRecord) valid() bool {
 	return true
 }
 
-// valid reports whether name and digest are those of the definition.
+// valid reports whether name and digest match the definition.
 func (e pinEntry) valid() bool { return e.Pin.Tool == e.Tool && e.Pin.Digest() == e.Digest }
 
 func newPinEntry(p ToolPin) pinEntry { return pinEntry{p.Tool, p.Digest(), &p} }
@@ -95,8 +95,8 @@ func (r pinRecord) withAccepted(p ToolPin) pinRecord {
 	return r.withoutDuplicates()
 }
 
-// withoutDuplicates returns the record without the offered definitions that are among
-// the accepted ones; their digests stay.
+// withoutDuplicates returns the record without the offered definitions that are also accepted.
+// Their digests stay.
 func (r pinRecord) withoutDuplicates() pinRecord {
 	accepted := r.acceptedByTool()
 	r.Offered = slices.Clone(r.Offered)
@@ -123,7 +123,7 @@ func (r pinRecord) equal(other pinRecord) bool {
 		slices.EqualFunc(r.Accepted, other.Accepted, byDigest) && slices.EqualFunc(r.Offered, other.Offered, byDigest)
 }
 
-// pinned splits the offered definitions into active and pending ones.
+// pinned splits the offered definitions into active and pending definitions.
 func (r pinRecord) pinned(owner toolgroups.GroupOwner) PinnedTools {
 	out := PinnedTools{Owner: owner, Prefix: r.Prefix, Seen: r.Version != 0 || r.damaged, Damaged: r.damaged}
 	accepted := r.acceptedByTool()

@@ -17,9 +17,9 @@ const minRefreshInterval = 100 * time.Millisecond
 type refresher struct{ pending bool }
 
 // NotifyChanged notifies the loader that the groups of a module have changed. It returns at
-// once. Soon ToolGroups is called, once for several changes and at most ten times a second,
-// and the groups are registered in place of the old ones, as by ReloadModule. Groups and tools
-// that are the same stay registered; calls in progress go on. On an error, which is
+// once. Soon the loader calls ToolGroups, once for several changes and at most ten times a
+// second. It registers the groups in place of the old groups, as by ReloadModule. Groups and
+// tools that are the same stay registered; calls in progress go on. On an error, which is
 // logged, the old groups stay. A name that is not loaded is ignored.
 func (l *Loader) NotifyChanged(name string) {
 	l.mu.Lock()
@@ -81,7 +81,7 @@ func (l *Loader) lockForRefresh(name string, r *refresher) *instance {
 	}
 }
 
-// refresh gets the groups of i and registers those that have changed.
+// refresh gets the groups of i and registers the groups that have changed.
 func (l *Loader) refresh(i *instance) error {
 	ctx, cancel := context.WithTimeout(context.Background(), l.stepTimeout())
 	defer cancel()
@@ -100,8 +100,8 @@ func (l *Loader) refresh(i *instance) error {
 	return nil
 }
 
-// currentGroups returns the groups of a module, or the cached ones of a module that is
-// not provisioned. It reports false if there are none to register.
+// currentGroups returns the groups of a module, or the cached groups of a module that is not
+// provisioned. It reports false if there are no groups to register.
 func (i *instance) currentGroups(ctx context.Context) ([]toolgroups.Group, bool, error) {
 	if i.isLazy() {
 		return i.cachedGroups(ctx)

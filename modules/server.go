@@ -6,12 +6,13 @@ import (
 )
 
 // ServerGroups returns the groups of a server with several APIs. apis are its tools, each
-// with the name of its API. The first group has the server's name and all tools; then
-// there is a group server/api for each tool alone, so that a role can list single
-// tools. Models see each tool under its toolgroups.CallName.
+// with the name of its API. The first group has the server's name and all tools. Then
+// there is a group server/api for each tool alone. So a role can list single tools.
+// Models see each tool under its toolgroups.CallName.
 //
-// The groups have to be registered in this order, as the later ones refer to the tools
-// of the first. Errors: InvalidGroupDef for a name that cannot be part of a group id.
+// The groups have to be registered in this order, as the later groups refer to the tools
+// of the first group. Errors: InvalidGroupDef for a name that cannot be part of a group
+// id.
 func ServerGroups(name, description string, apis []tool.Tool) ([]toolgroups.Group, error) {
 	groups := []toolgroups.Group{{ID: toolgroups.GroupID(name), Description: description}}
 	for _, t := range apis {

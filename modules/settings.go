@@ -32,8 +32,8 @@ func (c Config) DecodeSettings(into any) error {
 	return nil
 }
 
-// settingsFault says in the words of a configuration what an error of encoding/json says in
-// those of Go.
+// settingsFault returns the text of an error of encoding/json. It uses the words of a configuration
+// instead of the words of Go.
 func settingsFault(err error) string {
 	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {

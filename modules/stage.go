@@ -11,9 +11,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// StagedModule is a change of one module that is prepared and not in service yet: a module
-// that was provisioned and validated, or the end of a loaded one. The name of the module
-// is locked: no other change of it is possible until Swap, Activate or Discard is called.
+// StagedModule is a change of one module that is prepared and not in service yet. It is a module
+// that was provisioned and validated, or the end of a loaded module. The name of the module is
+// locked. No other change of it is possible until Swap, Activate or Discard is called.
 //
 // Swap makes one change. Several changes can be made together, or with other changes of the
 // registry. Call Register of each change in one toolgroups.Manager.Update. Then call Activate and
@@ -130,10 +130,11 @@ func (s *StagedModule) HasTool(name string) bool {
 	})
 }
 
-// Swap makes the change and ends the module that is replaced or unloaded, if any: new
-// calls are rejected, and it is closed when its calls in progress have ended. ctx bounds
-// that wait. On an error of StepRegister the module is not in service. On one of
-// StepUnregister the module is unloaded, and its groups, if they stay, are unavailable.
+// Swap makes the change and ends the module that is replaced or unloaded, if any. The
+// module rejects new calls, and is closed when its calls in progress have ended. ctx
+// bounds that wait. On an error of StepRegister the module is not in service. On an
+// error of StepUnregister the module is unloaded, and its groups, if they stay, are
+// unavailable.
 func (s *StagedModule) Swap(ctx context.Context) error {
 	err := s.loader.groups.Update(s.Register)
 	if s.next == nil {
@@ -161,8 +162,8 @@ func (s *StagedModule) registerError(err error) error {
 	return &StepError{Module: s.name, Step: step, Err: err}
 }
 
-// Register puts the groups of the module in place of those of the module that it replaces.
-// Groups that are the same stay registered unchanged.
+// Register replaces the groups of the old module by the groups of the new module. Groups that are
+// the same stay registered unchanged.
 func (s *StagedModule) Register(tx *toolgroups.Tx) error {
 	var old, next []toolgroups.Group
 	if s.old != nil {
@@ -176,8 +177,8 @@ func (s *StagedModule) Register(tx *toolgroups.Tx) error {
 
 // Activate brings the module into service after its groups were registered. The module
 // that it replaces, if any, gets no further calls; DrainOld has to follow. The error has
-// the code conflict if the Loader was closed meanwhile; the groups are then removed again
-// and the caller has to call Discard.
+// the code conflict if the Loader was closed meanwhile. The groups are then removed
+// again, and the caller has to call Discard.
 func (s *StagedModule) Activate() error {
 	if err := s.publish(); err != nil {
 		return errors.Join(err, s.loader.groups.Update(func(tx *toolgroups.Tx) error {

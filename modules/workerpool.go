@@ -3,8 +3,8 @@ package modules
 import "time"
 
 // workerPool runs calls in goroutines and reuses an idle goroutine for the next call.
-// The stack of a used goroutine has grown already; a new one's would be copied several
-// times during a call into a database driver.
+// The stack of a used goroutine has grown already. The stack of a new goroutine would
+// be copied several times during a call into a database driver.
 type workerPool struct {
 	calls chan func()
 	done  <-chan struct{} // closed when there are no further calls

@@ -130,17 +130,16 @@ func (m *agentNode) subtree() []*agentNode {
 type SpawnSpec struct {
 	Role   identity.RoleID // or the exact name of a role that exists for the parent
 	Brief  TaskBrief
-	Budget ModelAllowance // of the agent and those below it, taken from that of the parent; a zero field shares it
+	Budget ModelAllowance // of the agent and the agents below it, taken from the parent's budget; a zero field shares that budget
 }
 
 // SpawnAgent creates an agent below parent with the given id. If there is an agent with this
 // id already, SpawnAgent returns it and no Changes. The Use and Grant of the role must be
-// within what the parent may grant, and the parent must be allowed to message all
-// collaborators of the brief.
+// within what the parent may grant. The parent must be allowed to message all collaborators
+// of the brief.
 //
-// Errors have the codes AgentNotFound (the parent), RoleNotFound,
-// InsufficientPermissions, InvalidTaskBrief, LimitExceeded, and those of MayMessage for a
-// collaborator.
+// Errors have the codes AgentNotFound (the parent), RoleNotFound, InsufficientPermissions,
+// InvalidTaskBrief and LimitExceeded. For a collaborator they have the codes of MayMessage.
 func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSpec) (Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -262,7 +261,7 @@ func (o *Org) IsActive(id identity.AgentID) bool {
 }
 
 // ListAgents returns the agents of a task that are not terminated, without briefs, oldest
-// first. If task is empty, it returns those of all tasks.
+// first. If task is empty, it returns the agents of all tasks.
 func (o *Org) ListAgents(task identity.TaskID) []Agent {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -308,9 +307,9 @@ func (o *Org) AgentTree(id identity.AgentID) []identity.AgentID {
 	return list
 }
 
-// TopAncestor returns the agent whose workspace an agent shares: the ancestor, or the
-// agent itself, that is directly below root or is the top agent of a task without root.
-// It reports false for root and for unknown agents.
+// TopAncestor returns the agent whose workspace an agent shares. It is the agent itself
+// or one of its ancestors. It is directly below root, or it is the top agent of a task
+// without root. It reports false for root and for unknown agents.
 func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -324,9 +323,9 @@ func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 	return m.id, true
 }
 
-// SetState sets the workflow state of an agent, which is that of the caller in a task of
-// an external caller. stored is the record of the agent, which contains what is not in
-// memory. The error has the code AgentNotFound.
+// SetState sets the workflow state of an agent. In a task of an external caller this is
+// the state of the caller. stored is the record of the agent, which contains what is not
+// in memory. The error has the code AgentNotFound.
 func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,9 +19,10 @@ type agentHeader struct {
 	root     bool
 }
 
-// decodeAgentHeader decodes the record of an agent. The result, or the error, is that of
-// encoding/json. Records in exactly the form in which this package writes them are
-// decoded by a scanner, which takes a seventh of the time: a start reads all agents.
+// decodeAgentHeader decodes the record of an agent. It returns the same result or error
+// as encoding/json. A scanner decodes records that have exactly the form in which this
+// package writes them. The scanner takes a seventh of the time. This matters because a
+// start reads all agents.
 func decodeAgentHeader(doc []byte) (agentHeader, error) {
 	s := scanner{rest: doc}
 	if c := s.header(); !s.failed && len(s.rest) == 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// An agent has a name in its task: that of its role and a number, such as counter-1. The names
-// stand for ids in what models read and write. They are recorded with the agents, and no name
-// is given twice in a task. Names of agents and of roles are looked up separately: the name of
-// a role never stands for an agent.
+// An agent has a name in its task: the name of its role and a number, such as counter-1. The
+// names stand for ids in what models read and write. They are recorded with the agents, and no
+// name is given twice in a task. Names of agents and of roles are looked up separately: the
+// name of a role never stands for an agent.
 
 // agentNames numbers the agents of tasks.
 type agentNames struct {
@@ -72,8 +72,9 @@ func (o *Org) countName(task identity.TaskID, name string) {
 	o.highest[task][role] = number
 }
 
-// retireName returns the record that keeps the name of a terminated agent from being given
-// again after a restart: nil unless the agent has the highest number.
+// retireName returns a record that reserves the name of a terminated agent. Without the record, the
+// name could be given again after a restart. It returns nil unless the agent has the highest
+// number.
 func (o *Org) retireName(m *agentNode) []RecordChange {
 	role, number := splitName(m.name)
 	if number == 0 || number != o.highest[m.task][role] {
@@ -93,8 +94,8 @@ func (o *Org) loadNames(source RecordSource) {
 	}
 }
 
-// ResolveRecipient returns the id of the agent that an agent means by a name or an id, among
-// those that it may message. It returns any other text unchanged.
+// ResolveRecipient returns the id of the agent that an agent means by a name or an id. It looks
+// among the agents that the agent may message. It returns any other text unchanged.
 func (o *Org) ResolveRecipient(from identity.AgentID, name string) identity.AgentID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -105,8 +106,8 @@ func (o *Org) ResolveRecipient(from identity.AgentID, name string) identity.Agen
 	return o.resolveRecipient(m, identity.AgentID(name))
 }
 
-// ResolveBelow returns the id of the agent that an agent means by a name or an id, among those
-// below it. It returns any other text unchanged.
+// ResolveBelow returns the id of the agent that an agent means by a name or an id. It looks among
+// the agents below it. It returns any other text unchanged.
 func (o *Org) ResolveBelow(by identity.AgentID, name identity.AgentID) identity.AgentID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -140,9 +141,9 @@ func (m *agentNode) below(name string) identity.AgentID {
 	return ""
 }
 
-// recipients returns agents that an agent may message: its parent, the top agent of its task,
-// the collaborators of its brief, and its children, the oldest first. It must be called with mu
-// held.
+// recipients returns agents that an agent may message. The list has its parent, the top agent
+// of its task, the collaborators of its brief, and its children, oldest first. recipients
+// must be called with mu held.
 func (o *Org) recipients(from *agentNode) (list []*agentNode) {
 	if from.parent != nil {
 		list = append(list, from.parent)

@@ -27,7 +27,7 @@ func (s *scope) approvalRules(find roleLookup, line []constraint) []approval.Rul
 	return rules
 }
 
-// approvalOr returns the rules of a specification, or those of the role that it changes.
+// approvalOr returns the rules of a specification, or the rules of the role that it changes.
 func (s RoleSpec) approvalOr(old []approval.Rule) []approval.Rule {
 	if s.Approval == nil {
 		return old
@@ -39,8 +39,8 @@ func equalApproval(a, b []approval.Rule) bool {
 	return slices.EqualFunc(a, b, func(x, y approval.Rule) bool { return x.Equal(&y) })
 }
 
-// checkApproval rejects rules that are not valid, and those of a role that the configuration
-// does not declare.
+// checkApproval rejects rules that are not valid, and rules of a role that the configuration does
+// not declare.
 func checkApproval(creator grantor, spec RoleSpec) error {
 	if len(spec.Approval) > 0 && creator.name != CreatorConfig && creator.name != CreatorOperator {
 		return errcode.New(errcode.InvalidRole, "role %q: approval: only roles of the operator have it", spec.Name).With("field", "approval")

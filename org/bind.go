@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
-// bindOr returns the bounds of a specification, or those of the role that it changes.
+// bindOr returns the bounds of a specification, or the bounds of the role that it changes.
 func (s RoleSpec) bindOr(old bounds.Bind) bounds.Bind {
 	if s.Bind == nil {
 		return old
@@ -28,9 +28,9 @@ func storedBind(b bounds.Bind) bounds.Bind {
 	return b
 }
 
-// checkBind returns an error if the bounds that a specification names are surely wider than
-// those of its creator, or surely let nothing through. That serves its author: the bounds
-// of all roles along the line hold at every call.
+// checkBind returns an error if the bounds of a specification are surely wider than the
+// bounds of its creator. It also returns an error if they surely let nothing through. That
+// serves its author: the bounds of all roles along the line hold at every call.
 func (o *Org) checkBind(creator grantor, spec RoleSpec) error {
 	var unknown []string
 	for _, name := range spec.Bind.ToolNames() {

@@ -21,8 +21,8 @@ type Caller struct {
 }
 
 // callers holds the workflow states of external callers. A caller without a record is in
-// the initial state. A caller whose record is damaged is denied until Org.ResetCaller,
-// because the initial state may allow more than the lost one.
+// the initial state. A caller whose record is damaged is denied until Org.ResetCaller.
+// The initial state may allow more than the lost state.
 type callers struct {
 	states         map[callerKey]string                    // "" of callers that have called and have no record
 	users          map[identity.RoleID][]identity.UserName // those in states, in the order in which they were added

@@ -14,9 +14,10 @@ import (
 // MaxDiffNames is the length of each list of a PermissionDiff.
 const MaxDiffNames = 100
 
-// PermissionDiff is the effect of a change of a role: who gains or loses tools, may pass
-// other arguments, or may reach other hosts. Each list names at most MaxDiffNames; Counts counts all. Agents of
-// ended tasks are left out. The time to make one does not grow with the number of agents.
+// PermissionDiff is the effect of a change of a role. It says who gains or loses tools,
+// may pass other arguments, or may reach other hosts. Each list names at most
+// MaxDiffNames; Counts counts all. Agents of ended tasks are left out. The time to make
+// one does not grow with the number of agents.
 type PermissionDiff struct {
 	Agents  []AgentDiff  `json:"agents"`  // sorted by creation time; of each set of agents with the same limits, the oldest
 	Roles   []RoleDiff   `json:"roles"`   // sorted by name
@@ -192,8 +193,9 @@ func (d *differ) addCallers(role *Role) {
 	}
 }
 
-// holdersOf returns the roles with tasks.as, before or after the change, whose tasks it may
-// concern: the changed role, and those whose tasks it bounds. They are sorted by name.
+// holdersOf returns the roles with tasks.as, before or after the change, whose tasks the change may
+// concern. These are the changed role, and the roles whose tasks it bounds. They are sorted by
+// name.
 func (d *differ) holdersOf(changed identity.RoleID) (list []*Role) {
 	bounds := func(r *Role) bool {
 		as, given := r.tasksAs(d.lookupRole)
@@ -243,8 +245,8 @@ func (d *differ) finish() PermissionDiff {
 	return d.diff
 }
 
-// rolesBelow returns a role and the active roles whose permissions it bounds, because it or
-// a role below it created them, sorted by name.
+// rolesBelow returns a role and the active roles whose permissions it bounds, sorted by name. The
+// role or a role below it created them.
 func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 	var list []*Role
 	if r, ok := o.roles[id]; ok && r.Status != Active { // it becomes active
@@ -258,8 +260,8 @@ func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 	return list
 }
 
-// RolesConcerned returns the roles whose agents or callers a change of a role may concern: those
-// that it bounds, the role itself among them.
+// RolesConcerned returns the roles whose agents or callers a change of a role may concern. These
+// are the roles that it bounds, and the role itself.
 func (o *Org) RolesConcerned(id identity.RoleID) []identity.RoleID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -15,10 +15,11 @@ func (d *PermissionDiff) Gains() bool {
 		slices.ContainsFunc(d.Tasks, func(x TasksDiff) bool { return len(x.Gains) > 0 })
 }
 
-// Widens reports whether next may allow what old does not, now or later: groups that are no part of
-// those of old, other arguments, hosts or tasks. It errs on the side of true: a bound or
-// a restriction that is replaced by another counts, whatever the two say. The zero Role stands for
-// no role. It does not compare names, prompts, models and limits.
+// Widens reports whether next may allow something that old does not, now or later. This may be
+// groups that are no part of the groups of old, or other arguments, hosts or tasks. Widens errs on
+// the side of true. A bound or a restriction that is replaced by another counts, whatever the two
+// say. The zero Role stands for no role. Widens does not compare names, prompts, models and
+// limits.
 func (o *Org) Widens(old, next *Role) bool {
 	return o.addsGroups(old, old.Use, next.Use) || o.addsGroups(old, old.Grant, next.Grant) || old.rebinds(next) || old.loosens(next) ||
 		old.Server != "" && next.Server != old.Server || old.Hosts != nil && !old.hosts().Equal(next.hosts()) ||
@@ -26,8 +27,8 @@ func (o *Org) Widens(old, next *Role) bool {
 		slices.ContainsFunc(next.States, func(s string) bool { return !slices.Contains(old.States, s) })
 }
 
-// addsGroups reports whether the set next has groups that are no part of those that the set was of a
-// role has. Whether their tools are others now says nothing: tools come later, and hours end.
+// addsGroups reports whether the set next has groups that are no part of the groups in the set was
+// of a role. It does not compare their current tools: tools come later, and hours end.
 func (o *Org) addsGroups(old *Role, was, next toolgroups.GroupSet) bool {
 	if was.IsAll() || next.IsAll() {
 		return !was.IsAll()

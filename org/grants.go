@@ -32,7 +32,7 @@ type constraint struct {
 	serverReason string            // why BoundSet.Only denies
 
 	kind     LimitKind
-	role     *Role // whose limit it is; nil if it is not that of a role
+	role     *Role // whose limit it is; nil if the limit does not belong to a role
 	ofCaller bool  // it bounds the caller of the task
 
 	suspended bool // the role is suspended: nothing is allowed
@@ -111,8 +111,8 @@ func (o *Org) checkGrant(g grantor, name string, use, grant toolgroups.GroupSet)
 		name, o.withSuggestions(g, missing), cmp.Or(textutil.ListNames(slices.Sorted(slices.Values(o.groupsOf(g)))), "none")).With("missing", missing)
 }
 
-// roleLookup returns a role, active or deleted. A dry run passes one that returns roles
-// as they would be after the change.
+// roleLookup returns a role, active or deleted. A dry run passes a roleLookup that returns roles as
+// they would be after the change.
 type roleLookup func(identity.RoleID) (*Role, bool)
 
 // denyAll returns a constraint that allows nothing, for agents whose role, creator,
@@ -122,9 +122,9 @@ func denyAll(why string) constraint {
 	return constraint{gating: toolgroups.StrictlyGated, reason: why, kind: LimitMissing}
 }
 
-// ceiling returns the grant limits of the role's creators, recursively. They are those
-// of the moment: a role never has more permissions than its creators have now. A creator
-// that is unknown, or a cycle of creators, denies everything.
+// ceiling returns the grant limits of the role's creators, recursively. These are the
+// current limits: a role never has more permissions than its creators have now. A
+// creator that is unknown, or a cycle of creators, denies everything.
 func ceiling(find roleLookup, r *Role) []constraint {
 	var bounds []constraint
 	for seen := map[string]bool{}; ; {
@@ -159,8 +159,8 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 	return o.within(toolgroups.AllGroups(), m.scope.grantLimits(o.lookupRole))
 }
 
-// within returns the groups of a set that all limits cover, and those below its groups to
-// which the limits narrow it.
+// within returns the groups of a set that all limits cover. It also returns the groups below them
+// to which the limits narrow the set.
 func (o *Org) within(set toolgroups.GroupSet, limits []constraint) toolgroups.GroupSet {
 	for _, limit := range limits {
 		set = o.registry().IntersectSets(o.bind(set), limit.BoundSet)
@@ -168,7 +168,7 @@ func (o *Org) within(set toolgroups.GroupSet, limits []constraint) toolgroups.Gr
 	return set
 }
 
-// VisibleRole returns a role as an agent may see it: without the groups that the agent may
+// VisibleRole returns a role as an agent may see it. It leaves out groups that the agent may
 // neither use nor grant.
 func (o *Org) VisibleRole(id identity.AgentID, r Role) Role {
 	registry, own := o.config.Groups.CurrentSnapshot(), toolgroups.BoundSet{}

@@ -10,10 +10,10 @@ import (
 )
 
 // MayReach returns an error if requests of p may not go to a host now. The rules of p's
-// role must allow the host, and so must those of the roles that created it, of its
-// parents and of the task's caller. These are the same limits that apply to tools. The
-// operator may reach all hosts. An unknown principal, or one whose limits cannot be
-// determined, reaches none.
+// role must allow the host. So must the rules of the roles that created this role, of
+// the roles of its parents and of the task's caller. These are the same limits that
+// apply to tools. The operator may reach all hosts. An unknown principal, or one whose
+// limits cannot be determined, reaches none.
 //
 // The error has the code HostBlocked. Its detail "allowed" lists the patterns that the
 // denying rule allows. MayReach is safe for concurrent use.
@@ -60,7 +60,7 @@ func (s *scope) hostLimits(find roleLookup) []constraint {
 	return append(limits, use)
 }
 
-// hostRules returns the host rules of limits, each once, without those that allow all.
+// hostRules returns the host rules of limits, each once, without rules that allow all.
 func hostRules(limits []constraint) []hosts.HostRule {
 	var list []hosts.HostRule
 	for _, l := range limits {
@@ -90,7 +90,7 @@ func allowsNetwork(snapshot *toolgroups.Snapshot, v *toolgroups.View) bool {
 	return slices.ContainsFunc(info.Tools, func(name string) bool { return slices.Contains(v.ToolNames(), name) })
 }
 
-// hosts returns the host rule of the role itself, without those that limit it.
+// hosts returns the host rule of the role itself, without the rules that limit it.
 func (r *Role) hosts() hosts.HostRule { return ruleOrAny(r.Hosts) }
 
 // ruleOrAny returns *r, or the rule that allows all hosts if r is nil.

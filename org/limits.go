@@ -8,8 +8,8 @@ import (
 )
 
 // TaskLimits bounds what the agents of one task make. All tasks together may have
-// organizationShare times as much, and those of one external caller a share of that
-// (callerShare). A limit of zero is not enforced.
+// organizationShare times as much. The tasks of one external caller may have a
+// share of this (callerShare). A limit of zero is not enforced.
 type TaskLimits struct {
 	Roles  int // active roles that its agents have created
 	Agents int // agents that are not terminated, with root
@@ -54,8 +54,8 @@ func (o *Org) checkRoleLimits(m *agentNode) error {
 	)
 }
 
-// countRoles counts the active roles that agents have created: those of a task, those of
-// all tasks of its caller, and all. It must be called with mu held.
+// countRoles counts the active roles that agents have created: in a task, in all tasks of its
+// caller, and in all tasks. It must be called with mu held.
 func (o *Org) countRoles(task identity.TaskID) (ofTask, ofCaller, all int) {
 	owner := o.tasks[task].owner()
 	for _, list := range o.activeRoles {
@@ -75,8 +75,8 @@ func (o *Org) countRoles(task identity.TaskID) (ofTask, ofCaller, all int) {
 	return ofTask, ofCaller, all
 }
 
-// checkAgentShare returns an error if a task may not have n more agents beside those of
-// other tasks. attempt says what is attempted. It must be called with mu held.
+// checkAgentShare returns an error if a task may not have n more agents beside the agents of other
+// tasks. attempt says what is attempted. It must be called with mu held.
 func (o *Org) checkAgentShare(attempt string, task *Task, n int) error {
 	held := 0
 	if task.external() {
@@ -87,9 +87,9 @@ func (o *Org) checkAgentShare(attempt string, task *Task, n int) error {
 		attempt+": the organization has %d active agents, and at most %d may be; wait until other tasks have ended")
 }
 
-// checkShare returns an error if a task may not have one more of what a limit counts. The
-// tasks of its caller have held of them, and all tasks have all. The formats are those of
-// the errors, with verbs for count and limit.
+// checkShare returns an error if a limit allows a task no further item. The tasks of its
+// caller have held items, and all tasks have all items. ofCaller and ofAll are the
+// formats of the errors, with verbs for count and limit.
 func checkShare(t *Task, limit, held, all int, ofCaller, ofAll string) error {
 	if most := callerShare(limit, held, all); t.external() && limit > 0 && held >= most {
 		return limitExceeded(ofCaller, held, most)
@@ -99,15 +99,15 @@ func checkShare(t *Task, limit, held, all int, ofCaller, ofAll string) error {
 
 // callerShare returns how much the tasks of one external caller may have if they have held
 // and all tasks have all. That is half of what the tasks of others leave, rounded up. A
-// caller thus always leaves something to the next one. limit is that of one task. As much
-// is reserved for the tasks of the operator.
+// caller thus always leaves something to the next one. limit is the limit of one task. As
+// much is reserved for the tasks of the operator.
 func callerShare(limit, held, all int) int {
 	reserved := limit
 	left := limit*organizationShare - reserved - (all - held)
 	return max(0, (left+1)/2)
 }
 
-// external reports whether an external caller started t. A task that is missing has none.
+// external reports whether an external caller started t. A missing task has no caller.
 func (t *Task) external() bool { return t != nil && t.CallerRole != "" }
 
 // exceeded returns an error with the code LimitExceeded if count has reached limit. The

@@ -7,10 +7,11 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// LineLimits bound what is below an agent of a role. They hold for the agents of the role, for all
-// agents below them, and for the agents of roles that they create: the smallest along the line
-// counts. A caller in the role, or in one whose tasks.as is the role, counts as an agent of it: its
-// tasks are one level below, and all their agents have its limit of hires. Zero is no limit.
+// LineLimits bound what is below an agent of a role. They hold for the agents of the role and for
+// all agents below them. They also hold for the agents of roles that these agents create. The
+// smallest limit along the line counts. A caller counts as an agent of the role if it has the role,
+// or if its role names the role in tasks.as. Its tasks are one level below the caller. All agents
+// of these tasks have its limit of hires. Zero means no limit.
 type LineLimits struct {
 	Depth   int `json:"depth,omitempty"`   // levels of agents below one of its agents
 	Hires   int `json:"hires,omitempty"`   // agents that one agent may spawn, with those that have ended
@@ -33,8 +34,8 @@ func (l LineLimits) within(most LineLimits) LineLimits {
 	return LineLimits{Depth: smaller(l.Depth, most.Depth), Hires: smaller(l.Hires, most.Hires), Seconds: smaller(l.Seconds, most.Seconds)}
 }
 
-// lineLimits returns the limits of a role and of those that created it. It must be called with mu
-// held.
+// lineLimits returns the limits of a role and of the roles that created it. It must be called with
+// mu held.
 func (o *Org) lineLimits(id identity.RoleID) (least LineLimits) {
 	for seen := map[identity.RoleID]bool{}; !seen[id]; {
 		seen[id] = true
@@ -47,8 +48,8 @@ func (o *Org) lineLimits(id identity.RoleID) (least LineLimits) {
 	return least
 }
 
-// callerLimits returns the limits of the caller who started a task: those of its role, and of the role
-// that bounds its tasks. It must be called with mu held.
+// callerLimits returns the limits of the caller who started a task. They combine the limits of its
+// role and of the role that bounds its tasks. callerLimits must be called with mu held.
 func (o *Org) callerLimits(task *Task) LineLimits {
 	if task == nil {
 		return LineLimits{}
@@ -56,8 +57,9 @@ func (o *Org) callerLimits(task *Task) LineLimits {
 	return o.lineLimits(task.CallerRole).within(o.lineLimits(task.As))
 }
 
-// checkDepth returns an error if an agent at the line of p, or the caller of its task, bounds the
-// levels below itself to fewer than a child of p would make. It must be called with mu held.
+// checkDepth returns an error if a child of p would be too many levels deep. The roles of the
+// agents in the line of p bound the levels below these agents. The caller of the task does so,
+// too. checkDepth must be called with mu held.
 func (o *Org) checkDepth(p *agentNode) error {
 	levels := 1
 	for at := p; at != nil; at = at.parent {
@@ -72,8 +74,8 @@ func (o *Org) checkDepth(p *agentNode) error {
 	return nil
 }
 
-// HiresOf returns how many agents an agent may spawn by the roles of its line and by the caller of
-// its task, 0 for no limit.
+// HiresOf returns how many agents an agent may spawn. The roles of its line and the caller of its
+// task set this limit. 0 means no limit.
 func (o *Org) HiresOf(id identity.AgentID) int {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -88,8 +90,8 @@ func (o *Org) HiresOf(id identity.AgentID) int {
 	return least.Hires
 }
 
-// limitTaskTime makes the time of a new task that of the role in which it begins, or of its caller, if
-// that is shorter. It must be called with mu held.
+// limitTaskTime shortens the time of a new task to the limit of the role in which it begins, or to
+// the limit of its caller. The shorter limit holds. limitTaskTime must be called with mu held.
 func (o *Org) limitTaskTime(task *Task, role identity.RoleID) {
 	most := time.Duration(o.lineLimits(role).within(o.callerLimits(task)).Seconds) * time.Second
 	if most > 0 && (task.Timeout == 0 || task.Timeout > most) {

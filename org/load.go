@@ -130,8 +130,8 @@ type linker struct {
 	pending scope        // marks the agents on path
 }
 
-// assignScope assigns the scope of an agent, after those of its ancestors. A cycle of
-// parents is broken: the agent where it is found is orphaned.
+// assignScope assigns the scope of an agent, after the scopes of its ancestors. A cycle of parents
+// is broken: the agent where it is found is orphaned.
 func (l *linker) assignScope(m *agentNode) {
 	l.path = l.path[:0]
 	for at := m; at != nil && at.scope == nil; at = at.parent {

@@ -15,8 +15,8 @@ import (
 
 // CheckRoleName returns an error with the code InvalidRole if name is not a valid name
 // of a role. A valid name has 1 to 128 visible characters of UTF-8 and no space at its
-// ends. It does not look like root or another reserved name: models and people read
-// names and must not take an agent for root. It does not have the form of an id: a name
+// ends. It does not look like root or another reserved name. Models and people read
+// names and must not take an agent for root. It does not have the form of an id. A name
 // must not stand for the role that has, or had, this id.
 func CheckRoleName(name string) error {
 	refuse := func(why string) error {

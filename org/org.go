@@ -20,15 +20,15 @@
 // Each task has a root agent unless it names a role. Root may use the group
 // org_management only. It may grant what the configuration lets it, by default
 // everything, and what the task's caller may use. It may also spawn agents of the roles
-// of the operator and of the configuration, which does not count as granting.
+// of the operator and of the configuration. This does not count as granting.
 //
 // # Views
 //
-// Agents with the same role and the same limits share a scope, which holds a
-// [toolgroups.ViewRef]. [Org.ResolveView] returns it; package gate describes how a
-// decision follows from it. A change of permissions compiles and publishes the Views
-// of all affected scopes before the changing method returns. It also increments the
-// epoch, which is recorded with each decision.
+// Agents with the same role and the same limits share a scope. The scope holds a
+// [toolgroups.ViewRef], which [Org.ResolveView] returns. Package gate describes how a
+// decision follows from it. A change of permissions compiles and publishes the Views of
+// all affected scopes before the changing method returns. It also increments the epoch,
+// which is recorded with each decision.
 //
 // # State
 //
@@ -195,8 +195,8 @@ func (o *Org) epochRecords() []RecordChange {
 	return append([]RecordChange{record(KindMeta, "epoch", o.epoch)}, o.toolRecords()...)
 }
 
-// AdvanceEpoch increments the epoch. A new process does so before it runs anything, so that
-// its decisions differ from those of the process before.
+// AdvanceEpoch increments the epoch. A new process does so before it runs anything. So its
+// decisions differ from the decisions of the previous process.
 func (o *Org) AdvanceEpoch() []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()

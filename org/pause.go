@@ -9,12 +9,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Pause says who has paused a task or the organization until it is resumed. The zero Pause is
-// none.
+// Pause says who has paused a task or the organization until it is resumed. The zero Pause
+// means no pause.
 //
 // A task is paused in two ways, which may come together. A person holds it: HoldTask sets
-// Task.Held, and ReleaseTask removes it. Or an error or its budget stops it: PauseTask sets the
-// status Paused and Task.Pause, and RetryTask lets it go on.
+// Task.Held, and ReleaseTask removes it. Or an error or its budget stops it. PauseTask then
+// sets the status Paused and Task.Pause, and RetryTask lets it go on.
 type Pause struct {
 	By     string    `json:"by"` // identity.Principal.String
 	Reason string    `json:"reason,omitempty"`
@@ -106,7 +106,8 @@ func (o *Org) viewUnlessPaused(view *toolgroups.View) *toolgroups.View {
 }
 
 // loadPause reads the pause of the organization. The organization is paused if the record of the
-// pause is damaged, or a record whose key is damaged, too, and which may be that of the pause.
+// pause is damaged. It is also paused if the key of a damaged record is unknown: this may be the
+// record of the pause.
 func (o *Org) loadPause(source RecordSource) {
 	for r, err := range source.Records(string(KindMeta)) {
 		unknownKey := err != nil && r.Key == ""
@@ -136,8 +137,8 @@ func (o *Org) OrgPause() Pause {
 // that started it. A task that is held keeps its first pause, and there are no changes. But the
 // operator's pause replaces a caller's. stored is the record of the task; HoldTask updates it.
 //
-// Errors have the codes TaskNotFound, also for the task of another, InsufficientPermissions
-// for agents, and Conflict if the task has ended.
+// Errors have the codes TaskNotFound, also for the task of another caller, and
+// InsufficientPermissions for agents. The code is Conflict if the task has ended.
 func (o *Org) HoldTask(by identity.Principal, stored *Task, reason string) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,9 +157,9 @@ func (o *Org) HoldTask(by identity.Principal, stored *Task, reason string) ([]Re
 // ReleaseTask ends the pause of a task. Its time does not count against the deadline of the
 // task. stored is the record of the task; ReleaseTask updates it.
 //
-// Errors have the codes TaskNotFound, InsufficientPermissions for agents, for a caller if the
-// operator has paused the task, and for a caller that may not start the task any more, and
-// Conflict if HoldTask has not paused it.
+// The error has the code TaskNotFound, or Conflict if HoldTask has not paused the task. It
+// has the code InsufficientPermissions for agents. A caller gets this code if the operator
+// has paused the task, or if the caller may not start the task any more.
 func (o *Org) ReleaseTask(by identity.Principal, stored *Task) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -222,9 +223,9 @@ func (t *Task) heldByCaller() bool {
 	return t.Held != nil && t.Held.By == t.Caller && t.CallerRole != ""
 }
 
-// PauseReason returns a text that says why an agent is paused: its task is held, or the
-// organization, its role or a role that bounds it is paused. It returns "" for an agent that is not
-// paused and for an unknown one.
+// PauseReason returns a text that says why an agent is paused. Its task may be held. The
+// organization, its role or a role that bounds it may be paused. It returns "" for an agent that is
+// not paused and for an unknown one.
 func (o *Org) PauseReason(id identity.AgentID) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -238,7 +239,7 @@ func (o *Org) PauseReason(id identity.AgentID) string {
 	return m.scope.CurrentView().Suspended()
 }
 
-// PauseOf returns why a task is paused: it is held, an error or its budget has stopped it, or the
+// PauseOf returns why a task is paused. It is held, an error or its budget has stopped it, or the
 // organization is paused. It returns nil for a task that is not paused, has ended or is unknown.
 // The pause of a role does not pause its tasks.
 func (o *Org) PauseOf(id identity.TaskID) *TaskPause {
@@ -258,8 +259,8 @@ func (o *Org) PauseOf(id identity.TaskID) *TaskPause {
 	return nil
 }
 
-// totalPaused returns the time of all pauses of the organization, with that of the present one so
-// far. It must be called with mu held.
+// totalPaused returns the time of all pauses of the organization, with the time of the present
+// pause so far. It must be called with mu held.
 func (o *Org) totalPaused() time.Duration {
 	if !o.pause.IsSet() {
 		return o.pause.Total

@@ -111,8 +111,8 @@ func (o *Org) limitsOn(s *scope, h *toolgroups.ToolHandle, task *Task) (list []P
 	return list
 }
 
-// ofCaller marks limits as those that bound the caller of a task. What is no other kind is
-// what the caller may use.
+// ofCaller marks limits as limits of the caller of a task. What is no other kind is what the caller
+// may use.
 func ofCaller(limits ...constraint) []constraint {
 	for i := range limits {
 		limits[i].ofCaller = true

@@ -10,7 +10,7 @@ import (
 )
 
 // PlanRole returns the role that CreateRole would create for by, without an id. It
-// changes nothing. Its errors are those of CreateRole.
+// changes nothing. It returns the errors of CreateRole.
 func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

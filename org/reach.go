@@ -8,11 +8,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// maxReachRoles limits the roles below a changed one that CompareReach compares.
+// maxReachRoles limits how many roles below a changed role CompareReach compares.
 const maxReachRoles = 20
 
-// ReachDiff is the effect of a change of a role on what agents of one role reach through others:
-// agents directly below a root, in a task without limits.
+// ReachDiff is the effect of a change of a role on what agents of one role reach through other
+// agents. It describes agents directly below a root, in a task without limits.
 type ReachDiff struct {
 	ID    identity.RoleID `json:"id"` // "" is a planned role
 	Name  string          `json:"name"`
@@ -31,16 +31,16 @@ func (c ReachChange) isEmpty() bool { return len(c.Gains)+len(c.Loses) == 0 }
 // reach is what agents of a role reach, by name.
 type reach struct{ roles, tools map[string]bool }
 
-// CompareReach returns the effect on what agents reach if next replaces the role with its id, or
-// is created if it has none, as a role of PlanRole. It
-// compares the role, at most 20 roles that it bounds, and of all others whether their agents may
-// spawn those of next. The list is sorted by name. It may be called concurrently.
+// CompareReach returns the effect of next on what agents reach. next replaces the role with its
+// id. Without an id it is created, as a role of PlanRole. CompareReach compares the role and at
+// most 20 roles that it bounds. For all other roles it compares whether their agents may spawn
+// agents of next. The list is sorted by name. CompareReach may be called concurrently.
 func (o *Org) CompareReach(next Role) []ReachDiff {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	all, planned := o.sortedRoles(), next.ID == ""
 	if planned {
-		next.ID = identity.RoleID(identity.NewID()) // an empty id is that of no role
+		next.ID = identity.RoleID(identity.NewID()) // no role has an empty id
 		all = append(all, &next)
 		slices.SortStableFunc(all, func(a, b *Role) int { return strings.Compare(a.Name, b.Name) })
 	}

@@ -44,8 +44,8 @@ func (o *Org) CallerRoleView(p identity.Principal, groups toolgroups.GroupSet) *
 	return view
 }
 
-// RoleHasGroup reports whether a role uses a group that is registered: it lists the group,
-// or it uses all groups and its creators may grant this one.
+// RoleHasGroup reports whether a role uses a registered group. The role lists the group, or it uses
+// all groups and its creators may grant this group.
 func (o *Org) RoleHasGroup(id identity.RoleID, group toolgroups.GroupID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -37,8 +37,8 @@ const (
 	CreatorConfig   = "config"
 )
 
-// RootRole is the role id and the role name of the root agents of tasks. There is no
-// record of this role: a root agent is recognized by a flag, never by its name or id.
+// RootRole is the role id and the role name of the root agents of tasks. There is no record of this
+// role. A root agent is recognized by a flag, never by its name or id.
 const RootRole = "root"
 
 // Role defines the prompt, the model and the permissions of the agents that have it.
@@ -81,7 +81,7 @@ type AgentLimits struct {
 	LineLimits
 }
 
-// or returns l with what it does not set taken from other.
+// or returns l. Fields that l does not set come from other.
 func (l AgentLimits) or(other AgentLimits) AgentLimits {
 	return AgentLimits{
 		Rounds: cmp.Or(l.Rounds, other.Rounds), Budget: cmp.Or(l.Budget, other.Budget),
@@ -157,8 +157,8 @@ func (o *Org) RoleByID(id identity.RoleID) (Role, bool) {
 	return *r, true
 }
 
-// RoleByName returns the active role that exactly this name means for the operator. It
-// reports false if there is none, or if the name is ambiguous (see FindRole).
+// RoleByName returns the active role that exactly this name means for the operator. It reports
+// false if there is no such role, or if the name is ambiguous (see FindRole).
 func (o *Org) RoleByName(name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -169,8 +169,8 @@ func (o *Org) RoleByName(name string) (Role, bool) {
 	return *r, true
 }
 
-// RoleForAgent returns the active role that exactly this name means for an agent: a
-// declared role, or one that an agent of a task of the same caller created.
+// RoleForAgent returns the active role that exactly this name means for an agent. It is a declared
+// role, or a role that an agent created in a task of the same caller.
 func (o *Org) RoleForAgent(id identity.AgentID, name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -209,8 +209,8 @@ func (o *Org) FindRole(idOrName string) (Role, error) {
 	return *r, nil
 }
 
-// SuggestRole returns a hint to the active role whose name is most similar to an unknown
-// one; "" if none is similar. It is for the operator, who may know every role.
+// SuggestRole returns a hint to the active role whose name is most similar to an unknown name. It
+// returns "" if no name is similar. It is for the operator, who may know every role.
 func (o *Org) SuggestRole(name string) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -221,8 +221,8 @@ func (o *Org) SuggestRole(name string) string {
 	return textutil.SuggestName(name, known)
 }
 
-// findActive returns the active role that an id or exactly a name means for by. The errors
-// are those of FindRole. It must be called with mu held.
+// findActive returns the active role that an id or exactly a name means for by. It returns the
+// errors of FindRole. It must be called with mu held.
 func (o *Org) findActive(by identity.Principal, idOrName string) (r *Role, err error) {
 	switch found, known := o.roles[identity.RoleID(idOrName)]; {
 	case known && o.mayFind(by, found):
@@ -259,11 +259,13 @@ func (o *Org) ListRoles() []Role {
 // of by with the same name and content. Then it returns that role and no Changes.
 //
 // Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing"),
-// GroupNotFound (with the detail "groups"), LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
-// a role of the operator or of the configuration has, or once had, is not for agents.
-// Names are unique among the declared roles and those that tasks of the same caller have.
-// A new declared role may have the name of a role of an external caller's tasks, which is
-// then found by its id only.
+// GroupNotFound (with the detail "groups"), LimitExceeded and RoleExists (with the detail
+// "roleId"). For an unknown principal, it returns another error.
+//
+// Agents may not use a name that a role of the operator or of the configuration has or once had.
+// Names are unique among the declared roles and the roles of tasks of the same caller. A new
+// declared role may have the name of a role of an external caller's tasks. The role of the tasks
+// is then found by its id only.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
 	if err := spec.checkNamedGroups(); err != nil {
 		return Role{}, nil, err
@@ -303,13 +305,13 @@ const (
 // loses tools. With dryRun it changes nothing and returns no Changes.
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps its value. A
-// file specifies a role completely. So if by is the configuration, zero values of these fields
-// clear the field: Description, Prompt, Model, Limits, Hosts, Pattern, ToolGated, Server, TasksAs,
+// file specifies a role completely. So if by is the configuration, a zero value clears a field.
+// This holds for Description, Prompt, Model, Limits, Hosts, Pattern, ToolGated, Server, TasksAs,
 // Result, Agent, States, Approval and Bind.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
-// RoleExists, and Conflict if the operator changes a role of the configuration or the
-// reverse, or if the role has another revision than spec.Revision (with the detail
+// RoleExists and Conflict. Conflict means that the operator changes a role of the configuration, or
+// the reverse. It also means that the role has another revision than spec.Revision (with the detail
 // "revision"). Concurrent updates take effect one after another.
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	if err := spec.checkNamedGroups(); err != nil {
@@ -333,8 +335,8 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 }
 
 // DeleteRole deletes a role. Its agents, and the agents of all roles that they created,
-// lose all permissions. The record is kept with the status Deleted. The errors are those
-// of UpdateRole.
+// lose all permissions. The record is kept with the status Deleted. It returns the
+// errors of UpdateRole.
 func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -348,9 +350,9 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 	return diff, changes, nil
 }
 
-// PreviewUpdate returns a role of the configuration as the operator's spec would change it, and
-// who would gain or lose tools. It changes nothing, and UpdateRole rejects the change: refusal
-// says so. The errors are those of UpdateRole.
+// PreviewUpdate returns a role of the configuration as the operator's spec would change it. It
+// also returns who would gain or lose tools. It changes nothing, and UpdateRole rejects the
+// change: refusal says so. It returns the errors of UpdateRole.
 func (o *Org) PreviewUpdate(by identity.Principal, id identity.RoleID, spec RoleSpec) (next Role, diff PermissionDiff, refusal, err error) {
 	if err := spec.checkNamedGroups(); err != nil {
 		return Role{}, PermissionDiff{}, nil, err
@@ -382,8 +384,8 @@ func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID
 	return old, m, nil
 }
 
-// checkOrigin rejects a change of a role by another than who defines it: the operator changes
-// the roles of agents and of the operator, the configuration its own.
+// checkOrigin rejects a change of a role by a grantor that does not define it. The operator changes
+// the roles of agents and of the operator. The configuration changes its own roles.
 func checkOrigin(verb string, old *Role, m grantor) error {
 	if (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig) {
 		return errcode.New(errcode.Conflict, "%s role %q: it is defined by the configuration; %s it in the file", verb, old.Name, verb)
@@ -629,12 +631,12 @@ func (r *Role) MatchesSpec(s RoleSpec) bool {
 func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
 
 // grant returns what the agents of r may grant, as a constraint with the given reason.
-// The constraint also passes on the hosts, the server, the bounds and the tool gate of r: no
-// role that they create is free of them.
+// The constraint also passes on the hosts, the server, the bounds and the tool gate of r.
+// They hold for every role that the agents create.
 func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
 
-// Bound returns a set of r, its Use or its Grant, with the owners and the server that it is
-// restricted to, and with the bounds on arguments.
+// Bound returns a set of r, which is its Use or its Grant. The result has the owners and the server
+// that restrict r, and the bounds on arguments.
 func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.BoundSet {
 	b := toolgroups.BoundSet{Set: set, Owners: r.GroupOwners, Bind: r.Bind}
 	if r.Server != "" {

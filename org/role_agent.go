@@ -32,7 +32,7 @@ func (a *RoleAgent) groups() toolgroups.GroupSet {
 	return *a.DefaultGroups
 }
 
-// statesOr returns the states of a specification, or those of the role that it changes.
+// statesOr returns the states of a specification, or the states of the role that it changes.
 func (s RoleSpec) statesOr(old []string) []string {
 	if s.States == nil {
 		return old
@@ -111,8 +111,8 @@ func (o *Org) checkAsks(s TaskSpec) error {
 
 // askedGroups returns what restricts a request to an agent that names no groups. That is the
 // default of the role that it asks, without the groups that the sender may not use or does not
-// know. A group that the default has only through a group with hours is left out: the task would
-// keep it when those end.
+// know. A group that the default has only through a group with hours is left out. The task would
+// keep the group when the hours end.
 func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
 	role, err := o.findActive(s.Caller, s.Role)
 	if err != nil {

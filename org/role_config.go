@@ -17,8 +17,8 @@ type RoleConfig struct {
 	Default toolgroups.GroupSet // Use of roles that are created without one
 	Root    toolgroups.GroupSet // what root may grant; with Keep it stays as it is
 
-	// Approval says which calls of all agents and callers wait for people, besides those that
-	// the rules of roles select; with Keep it stays as it is.
+	// Approval selects the calls of all agents and callers that wait for people. The rules of roles
+	// select further calls. With Keep, the stored rules do not change.
 	Approval []approval.Rule
 
 	Keep   bool // keep existing roles as they are, and deleted ones deleted; Roles only adds those that never existed
@@ -61,9 +61,9 @@ func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 // declared reports whether the operator or the configuration created r.
 func (r *Role) declared() bool { return r.CreatedBy == CreatorOperator || r.CreatedBy == CreatorConfig }
 
-// keepNames keeps the names of a declared role for the operator. What names the role, such
-// as a command or a file, must not find a role that an agent created after it was deleted
-// or renamed.
+// keepNames keeps the names of a declared role for the operator. A command or a file may
+// name the role. If the role was deleted or renamed, the name must not find a role that an
+// agent created later.
 func (x *roleIndex) keepNames(r *Role) {
 	x.reservedNames[r.Name] = true
 	for _, name := range r.FormerNames {
@@ -79,7 +79,7 @@ func (x *roleIndex) removeName(r *Role) {
 	}
 }
 
-// lookupRole returns a role, active or deleted, or that of root.
+// lookupRole returns a role, active or deleted, or the role of root.
 func (x *roleIndex) lookupRole(id identity.RoleID) (*Role, bool) {
 	if id == RootRole {
 		return x.root, x.root != nil
@@ -96,16 +96,16 @@ type rolePlan struct {
 
 // ApplyRoles replaces the roles of the configuration in one step with a change of the
 // registry, which it publishes. Roles of the configuration that c does not name are
-// deleted, unless Keep is set; the others are created or updated. Sets are bound to the
-// owners that groups have after the change. ApplyRoles returns the roles that it has
+// deleted, unless Keep is set. The other roles are created or updated. Sets are bound to
+// the owners that groups have after the change. ApplyRoles returns the roles that it has
 // changed, with RootRole if what root may grant or the rules of Approval have changed.
 //
 // A role whose name was deleted before is a new role with a new id. The agents of the old
 // role, and of the roles that they created, get nothing back. Only Revive brings the old
 // role back, with the permissions that it had when it was deleted.
 //
-// On an error nothing has changed. Errors are those of CreateRole and UpdateRole, with
-// the name of the role.
+// On an error nothing has changed. It returns the errors of CreateRole and UpdateRole,
+// with the name of the role.
 func (o *Org) ApplyRoles(c RoleConfig, groups toolgroups.Change) ([]RoleEdit, error) {
 	plan, err := o.planConfig(c, groups.Next)
 	if err != nil {
@@ -153,8 +153,8 @@ const (
 	roleRevived = "revived"
 )
 
-// planRoles deletes, creates and updates the roles of a configuration in the current
-// roleIndex, which is that of plan. It must be called with mu held.
+// planRoles deletes, creates and updates the roles of a configuration in the current roleIndex,
+// which is the roleIndex of plan. It must be called with mu held.
 func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 	if !c.Keep {
 		plan.edits = o.deleteRolesExcept(c.Roles)
@@ -220,8 +220,8 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	return &RoleEdit{Role: *next, Change: roleUpdated}, nil
 }
 
-// createConfigured creates a role of the configuration. Its id is new, so that it is never
-// taken for a role that was deleted, or whose record is lost.
+// createConfigured creates a role of the configuration. Its id is new. So it is never taken for a
+// role that was deleted, or whose record is lost.
 func (o *Org) createConfigured(spec RoleSpec) (*RoleEdit, error) {
 	role, exists, err := o.planCreation(identity.Principal{Kind: identity.Configuration}, identity.RoleID(identity.NewID()), spec)
 	if err != nil || exists {
@@ -232,7 +232,7 @@ func (o *Org) createConfigured(spec RoleSpec) (*RoleEdit, error) {
 }
 
 // planRevival makes the role of the configuration with this name that was deleted last
-// active as it was. It returns nil if there is none, or if revive is false.
+// active as it was. It returns nil if there is no such role, or if revive is false.
 func (o *Org) planRevival(name string, revive bool) *RoleEdit {
 	last := o.lastDeleted(name)
 	if last == nil || !revive {
@@ -244,8 +244,8 @@ func (o *Org) planRevival(name string, revive bool) *RoleEdit {
 	return &RoleEdit{Role: next, Change: roleRevived}
 }
 
-// lastDeleted returns the role of the configuration with this name that was deleted last,
-// nil if there is none.
+// lastDeleted returns the last deleted role of the configuration with this name. It returns nil if
+// there is no such role.
 func (o *Org) lastDeleted(name string) (last *Role) {
 	for _, r := range o.roles {
 		if r.Name == name && r.CreatedBy == CreatorConfig && r.Status == Deleted && r.youngerThan(last) {

@@ -36,8 +36,8 @@ func (r *Role) owner() roleOwner {
 	return roleOwner{r.Caller, r.CallerRole}
 }
 
-// has reports whether r exists for the tasks of w: it is declared, or an agent of a task
-// of the same caller created it.
+// has reports whether r exists for the tasks of w. It is declared, or an agent of a task of the
+// same caller created it.
 func (w roleOwner) has(r *Role) bool {
 	return r.declared() || w != roleOwner{} && r.owner() == w
 }
@@ -64,8 +64,8 @@ func (o *Org) mayFind(by identity.Principal, r *Role) bool {
 	return by.Kind == identity.Operator || by.Kind == identity.Configuration || o.ownerOf(by).has(r)
 }
 
-// roleNamed returns the active role that a name means for the tasks of w, nil if there is
-// none.
+// roleNamed returns the active role that a name means for the tasks of w. It returns nil if there
+// is no such role.
 func (x *roleIndex) roleNamed(w roleOwner, name string) *Role {
 	for _, r := range x.activeRoles[name] {
 		if w.has(r) && !x.isShadowed(r) {
@@ -75,9 +75,9 @@ func (x *roleIndex) roleNamed(w roleOwner, name string) *Role {
 	return nil
 }
 
-// isShadowed reports whether the name of r does not mean r: a task of an external caller
-// has r, and a declared role took the name later. The name stays the operator's when that
-// role is deleted or renamed. Then r is found by its id only.
+// isShadowed reports whether the name of r does not mean r. A task of an external caller
+// has r, and a declared role took the name later. The operator keeps the name when the
+// declared role is deleted or renamed. Then r is found by its id only.
 func (x *roleIndex) isShadowed(r *Role) bool {
 	return x.reservedNames[r.Name] && r.owner() != operatorOwner()
 }
@@ -86,8 +86,8 @@ func (x *roleIndex) isShadowed(r *Role) bool {
 const maxNamedRoles = 20
 
 // findAnyNamed returns the active role that a name means for the operator. It returns nil
-// if there is none, and an error with the code Conflict and the detail "roleIds" if tasks
-// of several callers have a role of this name.
+// if there is no such role. If tasks of several callers have a role of this name, it
+// returns an error with the code Conflict and the detail "roleIds".
 func (x *roleIndex) findAnyNamed(name string) (*Role, error) {
 	list := slices.DeleteFunc(slices.Clone(x.activeRoles[name]), x.isShadowed)
 	switch len(list) {
@@ -119,7 +119,7 @@ func compareID(a, b *Role) int { return strings.Compare(string(a.ID), string(b.I
 
 // assignOwners sets the owners of the roles of agents after all records are read. The task
 // of the agent tells the owner of a role that an older version stored. A role is left
-// without an owner if that task is gone, or if the record contradicts the task: then only
+// without an owner if that task is gone, or if the record contradicts the task. Then only
 // the operator finds it.
 func (o *Org) assignOwners() {
 	for _, r := range o.roles {

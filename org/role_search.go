@@ -11,11 +11,11 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// SpawnableRoles returns roles that an agent may spawn agents of now: declared ones, and
-// those that agents of its task created. It leaves out what agents of other tasks named
-// and described, also of tasks of the same caller. With a query it returns the roles that
-// match a word of it, the best first; without one all, sorted by name. It returns at most
-// limit roles, and how many there are in all.
+// SpawnableRoles returns roles that an agent may spawn agents of now. These are declared
+// roles, and roles that agents of its task created. It leaves out what agents of other
+// tasks named and described, also of tasks of the same caller. With a query it returns
+// the roles that match a word of it, the best first. Without a query it returns all
+// roles, sorted by name. It returns at most limit roles, and how many there are in all.
 func (o *Org) SpawnableRoles(id identity.AgentID, query string, limit int) (list []Role, total int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -33,9 +33,9 @@ func (o *Org) SpawnableRoles(id identity.AgentID, query string, limit int) (list
 	return list, len(found)
 }
 
-// DeclaredRoles returns the roles that an agent may spawn and that a configuration or the operator
-// has declared: those of SpawnableRoles without those that agents have created. It returns at most
-// limit of them, and how many there are.
+// DeclaredRoles returns the declared roles of which an agent may spawn agents. These are the
+// SpawnableRoles without the roles that agents have created. It returns at most limit roles, and
+// the number of all.
 func (o *Org) DeclaredRoles(id identity.AgentID, limit int) (list []Role, total int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

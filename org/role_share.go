@@ -6,8 +6,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// RoleShare says which sets of a role something depended on: it would not have been allowed
-// if the set had not contained it.
+// RoleShare says which sets of a role an action depended on. It would not have been allowed if the
+// set had not contained it.
 type RoleShare struct {
 	Use      bool // of the principal's own role: what it uses, under the names that it uses
 	UseLimit bool // what the role uses, as a limit on the tasks of callers
@@ -17,8 +17,8 @@ type RoleShare struct {
 // Any reports whether one of the sets is meant.
 func (s RoleShare) Any() bool { return s.Use || s.UseLimit || s.Grant }
 
-// AgentPlace is the place of an agent in its task: the ids of the roles from the first agent
-// of the task down to the agent itself, and the task. The place of an external caller is its
+// AgentPlace is the place of an agent in its task. It has the task and the ids of the roles
+// from the first agent of the task down to the agent. The place of an external caller is its
 // role alone. RootRole is root at the first place only.
 type AgentPlace struct {
 	Roles []identity.RoleID
@@ -34,8 +34,8 @@ func (o *Org) CallShare(role identity.RoleID, at AgentPlace) RoleShare {
 	return shareOf(role, append(limits, use))
 }
 
-// GrantShare returns the sets of a role on which it depends now whether an agent at this place
-// may create a role or spawn an agent of a role.
+// GrantShare returns the sets of a role on which the permission of an agent at this place depends
+// now. The permission is to create a role, or to spawn an agent of a role.
 func (o *Org) GrantShare(role identity.RoleID, at AgentPlace, spawned identity.RoleID) RoleShare {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -36,8 +36,9 @@ func (r *Role) tasksAs(find roleLookup) (*Role, bool) {
 	return as, true
 }
 
-// callerTaskLimits returns what bounds the tasks of callers in a role now: what the role in
-// its tasks.as may use, else what the role itself may use.
+// callerTaskLimits returns the constraints that bound the tasks of callers in a role now. The tasks
+// may use what the role in tasks.as may use. Without tasks.as they may use what the role itself may
+// use.
 func callerTaskLimits(find roleLookup, id identity.RoleID) []constraint {
 	caller, ok := find(id)
 	if !ok {
@@ -78,8 +79,8 @@ func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
 // isActive reports whether r is not nil, active and not suspended.
 func (r *Role) isActive() bool { return r != nil && r.Status == Active && !r.Suspended() }
 
-// MayStartTasks reports whether callers in a role may start tasks: the role in its tasks.as
-// is active, or it has no tasks.as and a tool of the group org_management.
+// MayStartTasks reports whether callers in a role may start tasks. The role in its tasks.as must be
+// active. A role without tasks.as must have a tool of the group org_management.
 func (o *Org) MayStartTasks(id identity.RoleID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -161,8 +162,8 @@ func (o *Org) bindTasks(editor grantor, r *Role, spec RoleSpec, kept RoleTasks) 
 	return RoleTasks{As: as.ID}, nil
 }
 
-// planTasks binds the tasks.as of the roles of a configuration, after all of them are in
-// the current roleIndex, which is that of plan. With Keep it binds new roles only.
+// planTasks binds the tasks.as of the roles of a configuration. All these roles must be in the
+// current roleIndex, which is the roleIndex of plan. With Keep it binds new roles only.
 func (o *Org) planTasks(plan *rolePlan, c RoleConfig) error {
 	for _, spec := range c.Roles {
 		role := o.roleNamed(operatorOwner(), spec.Name)

@@ -7,7 +7,7 @@ import (
 )
 
 // rootApprovalKey is the key of the record of KindMeta that holds the approval rules of the
-// organization, which hold for all roles. There is none while it has no rules.
+// organization, which hold for all roles. There is no record while the organization has no rules.
 const rootApprovalKey = "approval"
 
 // organizationApproval returns the rules that hold for all roles. They stand in the role of root.
@@ -41,8 +41,8 @@ func (o *Org) planRootApproval(rules []approval.Rule) []RoleEdit {
 	return []RoleEdit{{Role: root, Change: roleUpdated, Records: []RecordChange{stored}}}
 }
 
-// loadRootApproval reads the rules of the organization. If the record cannot be read, or may be
-// one of those whose keys are lost, an operator approves every call.
+// loadRootApproval reads the rules of the organization. The record may be unreadable, or it may be
+// one of the records whose keys are lost. Then an operator approves every call.
 func (o *Org) loadRootApproval(source RecordSource) {
 	for r, err := range source.Records(string(KindMeta)) {
 		switch {

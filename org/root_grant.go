@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// rootGrantKey is the key of the record of KindMeta that holds what root may grant. There
-// is none while root may grant everything.
+// rootGrantKey is the key of the record of KindMeta that holds what root may grant. There is no
+// record while root may grant everything.
 const rootGrantKey = "rootGrant"
 
 // rootRoleFor returns the role of root with what it may grant. It is never stored as a
@@ -81,8 +81,8 @@ func (o *Org) RootGrant() toolgroups.BoundSet {
 	return toolgroups.BoundSet{Set: o.root.Grant, Owners: o.root.GroupOwners}
 }
 
-// grantorFor returns p as the grantor of a role that it spawns agents of. Root may spawn
-// those of a declared role even if it may not grant their groups itself.
+// grantorFor returns p as the grantor of a role that it spawns agents of. Root may spawn agents of
+// a declared role even if root may not grant the groups of the role.
 func (o *Org) grantorFor(p *agentNode, role *Role) grantor {
 	g := o.grantorOf(p)
 	if p.scope.root && !p.scope.orphaned && role.declared() {

@@ -25,7 +25,7 @@ type scope struct {
 	used     atomic.Bool     // by a caller with a limit, since limitScope has looked at it; changes
 }
 
-// scopeKey identifies a scope. Its fields are those of scope, with bounds as text.
+// scopeKey identifies a scope. It has the fields of scope, with bounds as text.
 type scopeKey struct {
 	role   identity.RoleID
 	root   bool
@@ -35,7 +35,7 @@ type scopeKey struct {
 	orphan bool
 }
 
-// scopeIndex holds all scopes and finds those that a change may affect.
+// scopeIndex holds all scopes and finds the scopes that a change may affect.
 type scopeIndex struct {
 	byKey   map[scopeKey]*scope
 	byRole  map[identity.RoleID]map[*scope]bool
@@ -87,8 +87,8 @@ func (o *Org) intern(key scopeKey, bounds []constraint) *scope {
 
 // canonical returns a scope that grants the same as s and is not deeper than the number
 // of roles. If the role of s already occurs among the ancestors of s, s adds no limit to
-// those of its parent. Chains of scopes therefore stay short however deep the tree of
-// agents is.
+// the limits of its parent. Chains of scopes therefore stay short however deep the tree
+// of agents is.
 func (s *scope) canonical() *scope {
 	for at := s.parent; at != nil && !s.root && !s.orphaned; at = at.parent {
 		if at.role == s.role && !at.root && !at.orphaned {
@@ -190,7 +190,7 @@ func (o *Org) recompile(list []*scope) {
 }
 
 // add indexes a scope under every role and group that its View depends on. It does not
-// remove older entries: recompiling a scope in vain costs time, but a missing entry
+// remove older entries. Recompiling a scope in vain costs time, but a missing entry
 // would leave a revoked permission active.
 func (x *scopeIndex) add(s *scope, find roleLookup) {
 	use, limits := s.permissions(find)

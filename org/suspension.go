@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Suspension says since when a role is paused, and by whom. The zero Suspension is that of a role
-// that is not paused.
+// Suspension says since when a role is paused, and by whom. A role that is not paused has the zero
+// Suspension.
 type Suspension struct {
 	SuspendedAt   time.Time `json:"suspendedAt,omitzero"`    // since when it is paused; zero if it is not
 	SuspendedBy   string    `json:"suspendedBy,omitempty"`   // identity.Principal.String
@@ -25,8 +25,8 @@ func (s Suspension) Suspended() bool { return !s.SuspendedAt.IsZero() }
 // who loses tools. A paused role keeps its first pause, and there are no changes. The revision of the
 // role stays: what it may do when it is resumed has not changed.
 //
-// Updates and configurations keep a pause, and so does a role of the operator or the
-// configuration that is created under the name of a paused one that was deleted.
+// Updates and configurations keep a pause. A paused role may be deleted. A role that the
+// operator or the configuration creates under its name is paused, too.
 //
 // Errors have the codes RoleNotFound, InsufficientPermissions if by is not the operator, and
 // Conflict for RootRole: root works in every task that names no role.
@@ -34,8 +34,8 @@ func (o *Org) PauseRole(by identity.Principal, id identity.RoleID, reason string
 	return o.setSuspension("pause", by, id, Suspension{o.config.Now().UTC(), by.String(), reason})
 }
 
-// ResumeRole ends the pause of a role and returns who gains tools. The errors are those
-// of PauseRole. A role that is not paused does not change.
+// ResumeRole ends the pause of a role and returns who gains tools. It returns the errors of
+// PauseRole. A role that is not paused does not change.
 func (o *Org) ResumeRole(by identity.Principal, id identity.RoleID) (Role, PermissionDiff, []RecordChange, error) {
 	return o.setSuspension("resume", by, id, Suspension{})
 }
@@ -66,10 +66,10 @@ func errSuspended(attempt string, r *Role) error {
 	return errcode.New(errcode.InsufficientPermissions, "%s role %q: the operator has paused it", attempt, r.Name)
 }
 
-// suspensionOf returns the pause of a new role, the zero Suspension if it has none. The
-// youngest declared role that has or had the name of a declared one decides, so that
-// deleting a role and creating it again does not resume it. Without one, a damaged record may be that of
-// a paused role.
+// suspensionOf returns the pause of a new role. A role without a pause has the zero
+// Suspension. A new declared role takes the pause of the youngest declared role that
+// has or had its name. So deleting a role and creating it again does not resume it.
+// Without such a role, a damaged record may be the record of a paused role.
 func (o *Org) suspensionOf(made *Role) Suspension {
 	if !made.declared() {
 		return Suspension{}
@@ -91,8 +91,8 @@ func (o *Org) suspensionOf(made *Role) Suspension {
 	return Suspension{}
 }
 
-// suspension returns why the agents of a scope are denied everything until a role is
-// resumed, "" if they are not. Only their own role is named.
+// suspension returns why the agents of a scope are denied everything until a role is resumed. It
+// returns "" if they are not denied everything. Only their own role is named.
 func suspension(use constraint, limits []constraint) string {
 	switch {
 	case use.suspended:

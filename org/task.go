@@ -142,7 +142,7 @@ func (a ModelAllowance) Within(most ModelAllowance) ModelAllowance {
 	}
 }
 
-// smallerAmount returns the smaller of two amounts of which 0 is none.
+// smallerAmount returns the smaller of two amounts. An amount of 0 does not count.
 func smallerAmount(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -173,10 +173,10 @@ type TaskSpec struct {
 	Assigned      AssignedDir          // what the runtime has assigned; not part of the digest
 	Input         json.RawMessage      // data for the first agent, a JSON object; nil for none
 	Files         []TaskFile           // that the first agent is given; at most MaxTaskFiles
-	Schema        json.RawMessage      // JSON schema that the result must fit; nil for that of the role, if it has one
+	Schema        json.RawMessage      // JSON schema that the result must fit; nil for the schema of the role, if any
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
-	Budget        ModelAllowance       // of the task's models; a zero field is that of the organization
-	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then those of the role (RoleAgent)
+	Budget        ModelAllowance       // of the task's models; for a zero field, the organization's field counts
+	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then the groups of the role (RoleAgent)
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
@@ -184,8 +184,8 @@ type TaskSpec struct {
 	Trigger       *TaskTrigger // the trigger that starts it; nil for none; not part of the digest
 }
 
-// AssignedDir is the directory that all agents of a task share. The zero AssignedDir is none:
-// agents then have private ones.
+// AssignedDir is the directory that all agents of a task share. The zero AssignedDir means no
+// shared directory: agents then have private directories.
 type AssignedDir struct {
 	Name     string // of the configured workspace; "" if it has none
 	Path     string
@@ -277,7 +277,7 @@ func (t *Task) valid() bool {
 	return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")
 }
 
-// bounds returns the limits of the task itself, without those of its caller's role.
+// bounds returns the limits of the task itself, without the limits of its caller's role.
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
@@ -301,8 +301,8 @@ func (t *Task) bounds() []constraint {
 // The error is a DuplicateKeyError if the caller has started a task with the key of the
 // spec. RoleNotFound: there is no such role, or the role exceeds what the caller may grant.
 // InsufficientPermissions: the groups exceed what the caller may use, or the role or the
-// caller's role is suspended. GroupNotFound: a group does not exist for the caller. Other
-// errors are those of an unknown caller.
+// caller's role is suspended. GroupNotFound: a group does not exist for the caller. For an
+// unknown caller there are other errors.
 func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -440,8 +440,8 @@ func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
 	}
 }
 
-// topAgent returns the top agent of a task, and sets the schema of the task to that of the
-// agent's role if it has none. The role must be within what the caller may grant.
+// topAgent returns the top agent of a task. If the task has no schema, topAgent sets it to the
+// schema of the agent's role. The role must be within what the caller may grant.
 func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Name: RootRole, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
 	if s.Role == "" {
@@ -583,9 +583,9 @@ func (t *Task) ExternalCaller() (identity.Principal, bool) {
 	return identity.ByCaller(identity.UserName(strings.TrimSuffix(name, "@"+string(t.CallerRole))), t.CallerRole), true
 }
 
-// stateOf returns the workflow state of an agent. It is that of the caller of the task, so
-// that the task may never do what the caller may not do at that moment. It reports false
-// if the state is lost. It must be called with mu held.
+// stateOf returns the workflow state of an agent. It is the state of the caller of the
+// task. So the task may never do what the caller may not do at that moment. It reports
+// false if the state is lost. It must be called with mu held.
 func (o *Org) stateOf(m *agentNode) (string, bool) {
 	if t, ok := o.tasks[m.task]; ok {
 		if caller, external := t.ExternalCaller(); external {

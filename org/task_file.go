@@ -35,8 +35,8 @@ func (f TaskFile) IsImage() bool { return model.IsImageType(f.MediaType()) }
 // IsText reports whether the file is text: UTF-8 without zero bytes.
 func (f TaskFile) IsText() bool { return textutil.IsText(f.Data) }
 
-// CheckTaskFiles returns an error with the code InvalidArguments unless a task may be given
-// the files: each has a plain name of its own and content, and the limits hold.
+// CheckTaskFiles returns an error with the code InvalidArguments unless a task may be given the
+// files. Each file must have content and a plain name that no other file has. The limits must hold.
 func CheckTaskFiles(files []TaskFile) error {
 	refuse := func(format string, args ...any) error {
 		return errcode.New(errcode.InvalidArguments, "files of the task: "+format, args...).With("field", "files")

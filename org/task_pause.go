@@ -23,11 +23,11 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}
 }
 
-// RetryTask makes a task running again that is paused, failed or was cancelled, for the
-// operator or the caller that started it. A task that was cancelled goes on for the operator
-// only. Its models may use more than before by extra. The time since it stopped does not count against its
-// deadline; a task whose time was over has all of it again. stored is the record of the
-// task; RetryTask updates it.
+// RetryTask makes a task running again that is paused, failed or was cancelled. It does so
+// for the operator or the caller that started the task. A task that was cancelled goes on
+// for the operator only. Its models may use more than before by extra. The time since it
+// stopped does not count against its deadline. A task whose time was over gets its full time
+// again. stored is the record of the task; RetryTask updates it.
 //
 // Errors: TaskNotFound, also for a task of another caller. InsufficientPermissions, also for
 // a caller that may not start the task any more. Conflict if the task is running or done.
@@ -72,9 +72,9 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}, nil
 }
 
-// checkRetry returns an error unless a caller may still start its task: its role, what bounds
-// the tasks of its role and the role of the first agent are active. Else models would answer
-// a suspended caller.
+// checkRetry returns an error unless a caller may still start its task. Its role, the role
+// that bounds its tasks and the role of the first agent must be active. Else models would
+// answer a suspended caller.
 func (o *Org) checkRetry(by identity.Principal, t *Task) error {
 	if by.Kind == identity.Operator {
 		return nil

@@ -21,8 +21,8 @@ const (
 // observedKey is the key of the record of KindMeta that holds the observed epochs.
 const observedKey = "observed"
 
-// toolHistory is the stored record of the tools that a role had: those of its RoleView in
-// all groups.
+// toolHistory is the stored record of the tools that a role had: the tools of its RoleView in all
+// groups.
 type toolHistory struct {
 	From    uint64       `json:"from"`              // the changes after this epoch are complete
 	Created bool         `json:"created,omitempty"` // the role was created with this epoch
@@ -106,8 +106,8 @@ func epochError(format string, args ...any) error {
 	return errcode.New(errcode.InvalidArguments, format, args...).With("field", "diff")
 }
 
-// lastObserved returns the last observed epoch up to an epoch, or an error if there is none.
-// In the epochs after it a process was starting: it changed no role.
+// lastObserved returns the last observed epoch up to an epoch, or an error if there is no such
+// epoch. In the epochs after it a process was starting: it changed no role.
 func (r *toolRecorder) lastObserved(epoch uint64) (uint64, error) {
 	for _, o := range slices.Backward(r.observed) {
 		if o.From <= epoch {
@@ -155,9 +155,9 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// observeChange records what roles have after a change of groups and roles: those whose limits
-// name a changed group, and those that a changed role bounds. It must be called with mu held,
-// after a change of the epoch.
+// observeChange records the tools of roles after a change of groups and roles. It does so for
+// roles whose limits name a changed group, and for roles that a changed role bounds. It must
+// be called with mu held, after a change of the epoch.
 func (o *Org) observeChange(groups []toolgroups.GroupID, roles map[identity.RoleID]bool) {
 	if !o.tools.begun {
 		return
@@ -165,8 +165,8 @@ func (o *Org) observeChange(groups []toolgroups.GroupID, roles map[identity.Role
 	o.observeRoles(func(r *Role) bool { return o.isBelowAny(r, roles) || o.dependsOn(r, groups) })
 }
 
-// observeRoles records what the roles that choose returns have now, and forgets deleted ones.
-// It must be called with mu held.
+// observeRoles records the current tools of the roles that choose selects. It forgets deleted
+// roles. It must be called with mu held.
 func (o *Org) observeRoles(choose func(*Role) bool) {
 	for id := range o.tools.roles {
 		if role, ok := o.lookupRole(id); !ok || role.Status != Active {

@@ -67,8 +67,8 @@ func (o *Org) withSuggestions(g grantor, ids []toolgroups.GroupID) string {
 	return strings.Join(list, ", ")
 }
 
-// suggestGroup returns a hint to one of the known groups: the group of a tool with this
-// name, or one with a similar id. It returns "" if there is none.
+// suggestGroup returns a hint to one of the known groups. This is the group of a tool with this
+// name, or a group with a similar id. It returns "" if there is none.
 func (o *Org) suggestGroup(id toolgroups.GroupID, known []string) string {
 	for _, group := range known {
 		if o.registry().InGroups(string(id), toolgroups.GroupID(group)) {
@@ -94,9 +94,9 @@ func (o *Org) groupsOf(g grantor) []string {
 	return list
 }
 
-// unknownTo returns the groups of a set that do not exist for g: groups that are neither
-// registered nor declared, and groups in which g has nothing. A caller cannot tell them
-// apart.
+// unknownTo returns the groups of a set that do not exist for g. These are groups that
+// are neither registered nor declared, and groups in which g has nothing. A caller
+// cannot tell the two kinds apart.
 func (o *Org) unknownTo(g grantor, set toolgroups.GroupSet) []toolgroups.GroupID {
 	known := o.groupsOf(g)
 	return slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool {

@@ -14,10 +14,10 @@ type UnknownName struct {
 	Name  string // of the tool or the group; for unless the tool and the path that it lacks
 }
 
-// UnknownNames returns what the bounds and approval rules of the organization and of active
-// roles of the configuration name and nothing has, by role. A bound or a rule holds once there
-// is a tool or a group of this name. A rule whose unless has a path that the tool lacks selects
-// all of its calls.
+// UnknownNames returns unknown names in the bounds and approval rules of the organization and
+// of active roles of the configuration, by role. Nothing has these names. A bound or a rule
+// holds once there is a tool or a group of this name. A rule whose unless has a path that the
+// tool lacks selects all of its calls.
 func (o *Org) UnknownNames() (list []UnknownName) {
 	bound := o.UnknownBound()
 	o.mu.RLock()

@@ -24,8 +24,8 @@ func (o *Org) LimitTo(set toolgroups.GroupSet) string {
 	return string(text)
 }
 
-// within returns the limit of a caller beyond that of its role, nil if there is none. What is
-// not a text of LimitTo allows nothing.
+// within returns the limit of a caller beyond the limit of its role. It returns nil if there is no
+// such limit. What is not a text of LimitTo allows nothing.
 func within(p identity.Principal) []constraint {
 	if p.Within == "" {
 		return nil
@@ -72,8 +72,8 @@ func checkWithin(p identity.Principal) error {
 	return nil
 }
 
-// checkTaskWithin returns an error unless a task stays within the limit of a caller: what it
-// started elsewhere may have more.
+// checkTaskWithin returns an error unless a task stays within the limit of a caller. A task that
+// the caller started elsewhere may have more permissions.
 func checkTaskWithin(p identity.Principal, t *Task) error {
 	for _, limit := range within(p) {
 		if n := t.Network; n != nil && limit.Set.Equal(n.Set) && maps.Equal(limit.Owners, n.Owners) {

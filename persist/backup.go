@@ -31,7 +31,7 @@ const minFreeBytes = 256 << 20
 // QuotaExceeded if the disk has no space for that, because a store stops when its disk is
 // full.
 //
-// Other errors are journal.ErrClosed, and those of to and of the file system.
+// Other errors are journal.ErrClosed, and errors of to and of the file system.
 func (s *Store) WriteBackup(ctx context.Context, to io.Writer) (seq uint64, err error) {
 	if file, ok := to.(*os.File); ok && isRegular(file) {
 		seq, err = s.copyTo(ctx, file)

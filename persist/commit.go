@@ -111,8 +111,8 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return c.seq, c.err
 }
 
-// commitReadOnly is Commit of a store that is open for reading. It runs Prepare and then
-// accepts only an empty batch, such as that of a dry run.
+// commitReadOnly is Commit of a store that is open for reading. It runs Prepare and then accepts
+// only an empty batch, such as the batch of a dry run.
 func (s *Store) commitReadOnly(b *journal.Batch) (uint64, error) {
 	s.queueMu.Lock() // one Prepare at a time
 	defer s.queueMu.Unlock()

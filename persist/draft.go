@@ -8,7 +8,7 @@ import (
 )
 
 // CreateDraft creates a file with mode 0600 in a directory that gets another name when it
-// is complete. The pattern is that of os.CreateTemp. CreateDraft first removes the drafts
+// is complete. The pattern is as for os.CreateTemp. CreateDraft first removes the drafts
 // of processes that were killed: a draft is in use until its file is closed.
 func CreateDraft(dir, pattern string) (*os.File, error) {
 	list, err := filepath.Glob(filepath.Join(dir, pattern))

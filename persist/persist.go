@@ -9,11 +9,10 @@
 //
 // # Commits
 //
-// One goroutine, the committer, is the only writer. It takes all batches that are
-// waiting, prepares them in order and writes them in one transaction, so that many
-// writers share one fsync. Commit returns when the transaction is on disk. After a failed
-// transaction its outcome is unknown, and the store stops: all later calls of Commit fail
-// with journal.ErrClosed.
+// One goroutine, the committer, is the only writer. It takes all batches that are waiting,
+// prepares them in order and writes them in one transaction. So many writers share one fsync.
+// Commit returns when the transaction is on disk. The outcome of a failed transaction is unknown.
+// The store then stops: all later calls of Commit fail with journal.ErrClosed.
 //
 // # File format
 //
@@ -31,30 +30,30 @@
 //	runnable  agent → nothing       agents with work to do
 //	records   kind 0 key → record   roles, agents, tasks, artifacts, blobs …
 //
-// All values but the schema are frames. A frame begins with the version (1 byte) and the
-// kind (1 byte): 'e' event, 'i' index, 'm' message, 'r' record, 'a' runnable agent, 'n'
-// integrity record. Then follow 4 bytes with the CRC-32C of bucket, key, version, kind
-// and payload, and the payload. The payload is JSON, except for index, integrity record
-// and records in other formats.
+// All values but the schema are frames. A frame begins with the version (1 byte) and the kind (1
+// byte). The kinds are 'e' event, 'i' index, 'm' message, 'r' record, 'a' runnable agent and 'n'
+// integrity record. Then follow 4 bytes with the CRC-32C of bucket, key, version, kind and
+// payload, and the payload. The payload is JSON, except for index, integrity record and records in
+// other formats.
 //
 // # Integrity
 //
-// Nothing is lost silently. Open scans all pages of the file before bbolt reads them
-// (scan.go), and compares the entries of each bucket and the number of the last
-// transaction with the integrity record. Pages of another time are therefore refused. A
-// frame that does not match its checksum is never used; reading it returns
-// journal.ErrDamaged. Files of schema 1 have no integrity record, and that of schema 2
-// covers keys only; Open writes a new one. Files of schema 3 differ in their number alone.
+// Nothing is lost silently. Open scans all pages of the file before bbolt reads them (scan.go). It
+// compares the entries of each bucket and the number of the last transaction with the integrity
+// record. Therefore it refuses pages of another time. A frame that does not match its checksum is
+// never used; reading it returns journal.ErrDamaged. Files of schema 1 have no integrity record.
+// The integrity record of schema 2 covers keys only. For both, Open writes a new one. Files of
+// schema 3 differ in their number alone.
 //
-// If the data file is removed or replaced while it is open, the store saves the open file
+// The data file may be removed or replaced while it is open. Then the store saves the open file
 // beside it and stops (rescue.go).
 //
-// A crash between the writes of a commit leaves the file of the commit before, and so does
-// a disk that loses the write of a meta page. After the last commit, and after a second
-// without one, the store therefore commits the same contents once more.
+// A crash between the writes of a commit leaves the file of the commit before. A disk that loses
+// the write of a meta page does so, too. Therefore the store commits the same contents once more
+// after the last commit, and after a second without a commit.
 //
-// WriteBackup writes a consistent copy with a checksum while commits continue; VerifyBackup checks
-// one, and Restore creates a data directory from it.
+// WriteBackup writes a consistent copy with a checksum while commits continue. VerifyBackup checks
+// such a copy. RestoreBackup creates a data directory from it.
 package persist
 
 import (
@@ -164,9 +163,9 @@ type Store struct {
 // Open opens the data directory dir. It creates the directory (mode 0700) and the data file
 // (mode 0600) if they do not exist. It reads the whole structure of the file.
 //
-// The error has the code Conflict if another process has the file open or a newer version
-// wrote it, and PermissionDenied if the file may not be read and written. It is
-// journal.ErrDamaged if the file is damaged; Open then has not changed it.
+// The error has the code Conflict if another process has the file open, or if a newer
+// version wrote it. It has the code PermissionDenied if the file may not be read and
+// written. It is journal.ErrDamaged if the file is damaged; Open then has not changed it.
 func Open(dir string) (*Store, error) {
 	made, err := makeDir(dir)
 	if err != nil {
@@ -219,8 +218,8 @@ func openIn(dir string, made *madeFiles) (*Store, error) {
 	return s, nil
 }
 
-// inspectOrCreate inspects the data file. It creates the file if there is none, and notes
-// that in made.
+// inspectOrCreate inspects the data file. It creates the file if the file does not exist, and notes
+// this in made.
 func inspectOrCreate(path string, made *madeFiles) (*scanResult, error) {
 	found, err := inspectFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -239,7 +238,8 @@ var ErrOlderSchema = errors.New("the data file has an older schema")
 // it also works on a read-only file system. Several processes may do so at a time. Commit
 // of a batch that is not empty fails with the code PermissionDenied.
 //
-// Errors are those of Open, fs.ErrNotExist if there is no data file, and ErrOlderSchema.
+// It returns the errors of Open, fs.ErrNotExist if there is no data file, and
+// ErrOlderSchema.
 func OpenReadOnly(dir string) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if err := rereadMetaPages(path); err != nil {
@@ -314,7 +314,7 @@ func statOpened(info *os.FileInfo) func(string, int, os.FileMode) (*os.File, err
 	}
 }
 
-// catchPageFault calls fn, which reads pages of bbolt. Pages have no checksum: if bbolt
+// catchPageFault calls fn, which reads pages of bbolt. Pages have no checksum. If bbolt
 // panics over a damaged page, or reads beyond the end of the file, the error is
 // ErrDamaged.
 func catchPageFault(fn func() error) (err error) {
@@ -457,8 +457,8 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	}))
 }
 
-// awaitSync blocks until a transaction is on disk. bbolt lets readers see a transaction
-// before its fsync has returned; a reader must not act on what a power cut may undo.
+// awaitSync blocks until a transaction is on disk. bbolt lets readers see a transaction before its
+// fsync has returned. A reader must not act on data that a power cut may undo.
 func (s *Store) awaitSync(ctx context.Context, id int) error {
 	for {
 		s.mu.RLock()

@@ -51,8 +51,8 @@ func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64)
 	}
 }
 
-// seqsOf returns the sequence numbers of a stream's events: those in the index bucket, then
-// those in memory.
+// seqsOf returns the sequence numbers of a stream's events: first the numbers in the index bucket,
+// then the numbers in memory.
 func (s *Store) seqsOf(ctx context.Context, stream identity.AgentID, after uint64) ([]uint64, error) {
 	s.mu.RLock()
 	tail := slices.Clone(s.tail[stream])
@@ -155,7 +155,7 @@ func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, bef
 }
 
 // logChunk is a part of the log, in the order in which it was read. Of an event that does not
-// match it has only the number: thousands of followers may each hold a part in which little
+// match it has only the number. Thousands of followers may each hold a part in which little
 // matches.
 type logChunk struct {
 	seqs   []uint64        // of all events
@@ -252,8 +252,9 @@ func (s *Store) SeqBefore(ctx context.Context, at time.Time) (seq uint64, err er
 	return seq, err
 }
 
-// follow yields the events after a sequence number, and with wait those that are committed
-// later. Of events that do not match it yields only the number; a nil match matches all. It reads the notification channel before the log, so that it misses no commit.
+// follow yields the events after a sequence number. With wait it also yields events that are
+// committed later. Of events that do not match it yields only the number; a nil match matches all.
+// It reads the notification channel before the log, so that it misses no commit.
 func (s *Store) follow(ctx context.Context, after uint64, wait bool, match journal.EventFilter) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
@@ -382,7 +383,7 @@ func (s *Store) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[
 	return s.records(ctx, kind, within, within)
 }
 
-// ReadRecordsFrom implements journal.RecordReader. Damaged records are as those of ReadRecords.
+// ReadRecordsFrom implements journal.RecordReader. It treats damaged records as ReadRecords does.
 func (s *Store) ReadRecordsFrom(ctx context.Context, kind, from string) iter.Seq2[journal.Record, error] {
 	return s.records(ctx, kind, recordKey(kind, ""), recordKey(kind, from))
 }

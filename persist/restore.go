@@ -16,12 +16,12 @@ import (
 const partPattern = FileName + "-*.part"
 
 // RestoreBackup creates the data file of the directory dir from a backup. It creates the
-// directory if it does not exist. The file gets its name after it is checked and on disk,
-// so neither an error nor a crash leaves an incomplete data file, and an error no new
+// directory if it does not exist. The file gets its name after it is checked and on disk.
+// So neither an error nor a crash leaves an incomplete data file. An error leaves no new
 // directory.
 //
 // The error has the code Conflict if there is a data file already, which is not changed.
-// Other errors are those of Verify and of reading from.
+// It also returns the errors of VerifyBackup and of reading from.
 func RestoreBackup(ctx context.Context, from io.Reader, dir string) error {
 	made, err := makeDir(dir)
 	if err != nil {

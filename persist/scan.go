@@ -13,12 +13,12 @@ import (
 // The pages of bbolt have no checksum. If one is damaged, bbolt may read beyond it or loop
 // forever. Therefore inspect checks all pages before bbolt reads the file. Each page must
 // be used once or be free, have its own number, and contain what it refers to. Its keys
-// must be in order and between those of its neighbors. Values are not checked here:
+// must be in order and between the keys of its neighbors. Values are not checked here:
 // frames have checksums (docs/decisions/0011-pages-are-followed-before-they-are-read.md).
 //
-// The format is that of bbolt's internal/common. A page is a head of 16 bytes (id 8, flags
-// 2, count 2, overflow 4), then elements of 16 bytes, then keys and values. Numbers are
-// little endian.
+// The format is defined in bbolt's internal/common. A page is a head of 16 bytes (id 8,
+// flags 2, count 2, overflow 4), then elements of 16 bytes, then keys and values. Numbers
+// are little endian.
 const (
 	headSize    = 16
 	elementSize = 16

@@ -12,9 +12,9 @@ import (
 // transactions write in turn.
 type meta struct{ pageSize, root, freelist, pageCount, txID uint64 }
 
-// meta reads both meta pages and returns the newer one. It returns an error if one is damaged:
-// bbolt would use the other one, and silently lose the last commit if that is the older.
-// A power cut damages neither, because a meta page fits in a sector, which is written
+// meta reads both meta pages and returns the newer one. It returns an error if one page is
+// damaged. bbolt would use the other page, and silently lose the last commit if that page is
+// older. A power cut damages neither, because a meta page fits in a sector, which is written
 // completely or not at all.
 func (sc *pageScanner) meta(length int64) (meta, error) {
 	first, err := sc.metaAt(0)

@@ -9,9 +9,9 @@ import (
 )
 
 // rereadMetaPages makes the kernel read the meta pages of a file from the disk again. After
-// a failed fsync the kernel keeps showing what it could not write, also to the next
-// process, which would continue from a commit that is not on disk. All other pages are
-// synced before the meta page that refers to them.
+// a failed fsync the kernel keeps showing the content that it could not write, also to the
+// next process. That process would continue from a commit that is not on disk. All other
+// pages are synced before the meta page that refers to them.
 func rereadMetaPages(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,8 +30,8 @@ func dropPageCache(db *bolt.DB, tx *bolt.Tx) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, db.Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED)
 }
 
-// lockDraft locks a file until it is closed, unless another process has locked it. The
-// lock is of another kind than those of bbolt, which opens drafts to check them.
+// lockDraft locks a file until it is closed, unless another process has locked it. The lock is of
+// another kind than the locks of bbolt, which opens drafts to check them.
 func lockDraft(f *os.File) error {
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {

@@ -3,13 +3,13 @@ package persist
 import "os"
 
 // DiscardUnused makes Close remove the data file if Open has created it and nothing was
-// committed to it, and then the directories that Open has created and that are empty. It
-// is for a command that has failed: it leaves nothing behind.
+// committed to it. Close then also removes the empty directories that Open has created.
+// DiscardUnused is for a command that has failed: the command leaves nothing behind.
 func (s *Store) DiscardUnused() { s.discard.Store(true) }
 
-// removeUnused removes what DiscardUnused says. The committer must have ended. The lock of
-// the file is held, so no other process uses it; Open rejects a file that has lost its name
-// while it waited for the lock.
+// removeUnused removes the files that DiscardUnused names. The committer must have ended.
+// The lock of the file is held, so no other process uses the file. Another Open may wait
+// for the lock; it rejects a file that has lost its name meanwhile.
 func (s *Store) removeUnused() {
 	unused := s.made.file && !s.committed && s.stopped() == nil
 	if unused && s.discard.CompareAndSwap(true, false) && os.Remove(s.db.Path()) == nil {

@@ -17,7 +17,7 @@ type position struct {
 	seq    uint64
 }
 
-// writer writes batches in one transaction. Its integrity record becomes that of the store
+// writer writes batches in one transaction. Its integrity record becomes the record of the store
 // when the transaction is on disk.
 type writer struct {
 	due       delayedIndex // of the store, changed in place: a failed write stops the store
@@ -260,7 +260,7 @@ func packSeqs(seqs []uint64) []byte {
 	return out
 }
 
-// unpackSeqs decodes what packSeqs has encoded.
+// unpackSeqs decodes the result of packSeqs.
 func unpackSeqs(data []byte) ([]uint64, error) {
 	var seqs []uint64
 	var last uint64

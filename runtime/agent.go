@@ -25,7 +25,7 @@ var (
 )
 
 // actor drives one agent while the agent is active. It is the only writer of
-// the agent's journal. Its fields belong to its goroutine, except those that
+// the agent's journal. Its fields belong to its goroutine, except fields that
 // tracker.mu guards.
 type actor struct {
 	rt   *Runtime
@@ -49,8 +49,8 @@ type actor struct {
 	cancel      context.CancelCauseFunc         // ends the turn; guarded by tracker.mu
 }
 
-// run is the main loop of an agent: read the inbox, ask the model, run the tool
-// calls of its answer, ask again, until there is nothing left to do.
+// run is the main loop of an agent. It reads the inbox, asks the model, runs the tool calls of the
+// answer and asks again. It ends when there is nothing left to do.
 func (a *actor) run(ctx context.Context) {
 	defer a.rt.agentStopped(a)
 	defer a.hold.end()
@@ -82,8 +82,8 @@ func (a *actor) run(ctx context.Context) {
 // errIdle reports that the agent has nothing to do and that this is recorded.
 var errIdle = errors.New("agent is idle")
 
-// step does one step. It reads the inbox only while no call is open, so that a
-// message never comes between a call and its result, nor between the parts of an answer.
+// step does one step. It reads the inbox only while no call is open. So a message never comes
+// between a call and its result, nor between the parts of an answer.
 func (a *actor) step(ctx context.Context) error {
 	if a.rt.tracker.isPaused(a.task) {
 		return errTaskPaused
@@ -235,8 +235,8 @@ func (a *actor) sayToUser(answer *model.Answer) error {
 	}})
 }
 
-// finish records an answer that ends or suspends the turn. A final answer is
-// sent to the parent, that of the task's top agent to the user.
+// finish records an answer that ends or suspends the turn. A final answer is sent to the parent.
+// The final answer of the task's top agent is sent to the user.
 func (a *actor) finish(answer *model.Answer) error {
 	b := &journal.Batch{Idle: answer.MessagesRead >= a.state.messages}
 	b.Events = a.answerEvents(answer)
@@ -251,8 +251,9 @@ func (a *actor) finish(answer *model.Answer) error {
 }
 
 // runCalls passes the open calls to the gate. These are the calls of answer, which is
-// recorded with the first intents. With a nil answer they are the calls that are left
-// open: by an earlier process, or because they waited for people who have decided now.
+// recorded with the first intents. With a nil answer they are the calls that are still
+// open. An earlier process left them open, or they waited for people who have decided
+// now.
 func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 	calls, refused := a.readyCalls(), a.state.refused
 	if answer != nil {

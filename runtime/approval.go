@@ -24,8 +24,8 @@ const (
 	kindApprovalArgs = "approvalArgs"
 )
 
-// The limits of the requests that wait. A caller has at most maxCallerApprovals, for its own
-// calls and those of its tasks. The tasks of the operator have maxOperatorApprovals together.
+// The limits of the requests that wait. A caller has at most maxCallerApprovals, for its own calls
+// and the calls of its tasks. The tasks of the operator have maxOperatorApprovals together.
 const (
 	maxApprovals         = 100_000
 	maxOperatorApprovals = 50_000
@@ -55,10 +55,11 @@ type ApprovalVote struct {
 	Auth string    `json:"auth,omitempty"` // how the person was authenticated
 	At   time.Time `json:"at"`
 
-	// Pattern approves further calls, besides the one that the request is about. Nil approves none.
+	// Pattern approves further calls, besides the call that the request is about. Nil approves
+	// none.
 	Pattern *approval.Pattern `json:"pattern,omitempty"`
 
-	// Credential is that of ApproverAuth; the vote counts only while it is active.
+	// Credential is the credential of ApproverAuth. The vote counts only while it is active.
 	Credential string `json:"credential,omitempty"`
 }
 
@@ -90,7 +91,7 @@ type Approval struct {
 	Operation approval.Operation `json:"operation,omitempty"` // also in Tool; "" for a call
 	Subject   string             `json:"subject,omitempty"`   // what the operation changes
 
-	// Override is set if the last vote is that of an operator in place of the approvers.
+	// Override is set if an operator gave the last vote in place of the approvers.
 	Override bool `json:"override,omitempty"`
 
 	// Key says which call the approval is for. That is a call of an agent. Or it is any call
@@ -116,8 +117,8 @@ func (h *ApprovalHash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// isDirect reports whether the calls of a principal are repeated by a program, which reads an
-// error with the code approval_required: an external caller, or the driver of a task.
+// isDirect reports whether a program repeats the calls of a principal. The program reads an error
+// with the code approval_required. It is an external caller or the driver of a task.
 func (rt *Runtime) isDirect(p identity.Principal) bool {
 	return p.Kind != identity.Agent || rt.tracker.hasDriver(p.Agent)
 }
@@ -154,8 +155,9 @@ func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.
 	return hashTexts(call.Name, need.Definition, need.All.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
 }
 
-// isBound reports whether a request is about a call as it is now: the same tool, rules and role,
-// and arguments that no other rule selects. An approval whose votes are not enough any more is not.
+// isBound reports whether a request is about a call as it is now. The tool, the rules and the role
+// must be the same, and no other rule may select the arguments. An approval whose votes are not
+// enough any more is not bound.
 func (rt *Runtime) isBound(a *Approval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
 	if a.Status == ApprovalGranted && !rt.isApproved(a) {
 		return false
@@ -282,8 +284,8 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	return a
 }
 
-// voteNow returns a vote as it counts now. It reports false for that of a person whose role or
-// credential is not active any more.
+// voteNow returns a vote as it counts now. It reports false if the role or the credential of the
+// person is not active any more.
 func (rt *Runtime) voteNow(v ApprovalVote) (vote approval.Vote, ok bool) {
 	switch {
 	case v.Credential != "" && !rt.isActiveCredential(v.Credential):

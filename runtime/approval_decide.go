@@ -20,7 +20,7 @@ import (
 type ApprovalDecision struct {
 	ID       string
 	Approve  bool            // else the call is denied
-	Args     json.RawMessage // that replace those of the call, if not nil; the votes so far are void
+	Args     json.RawMessage // that replace the arguments of the call, if not nil; the votes so far are void
 	Reason   string          // of a denial, which the agent reads, or of an override
 	Override bool            // the operator approves in place of the approvers; needs a reason
 	Digest   string          // of the arguments that the person saw; "" is not compared
@@ -46,7 +46,7 @@ const maxDecided = 1000
 type ApproverAuth struct {
 	How string // for the record
 
-	// Credential names what the person was authenticated with, for CheckCredentials; "" for what
+	// Credential names the credential of the person, for CheckCredentials. It is "" for access that
 	// cannot be revoked, such as access to the data directory.
 	Credential string
 }
@@ -58,12 +58,16 @@ type ApproverAuth struct {
 // A request is approved when the votes of people in active roles satisfy its rules. Votes whose
 // credential is not active any more do not count. A person has one vote. The first person who may
 // approve and denies ends it. The person for whom the call is made does not approve, unless all
-// rules say so. Edited arguments pass the gate like those of the call.
+// rules say so. Edited arguments pass the gate like the arguments of the call.
 //
-// Errors of outcomes: ApprovalNotFound if there is no such request for the person, or it has
-// ended; InsufficientPermissions; ApprovalRequired for an override that must be approved itself;
-// Conflict for a second vote, and for other arguments than the person saw; InvalidArguments, and
-// those of the gate for edited arguments; LimitExceeded for a pattern that finds no room.
+// Errors of outcomes:
+//
+//   - ApprovalNotFound if there is no such request for the person, or it has ended
+//   - InsufficientPermissions
+//   - ApprovalRequired for an override that must be approved itself
+//   - Conflict for a second vote, or for other arguments than the person saw
+//   - InvalidArguments and the errors of the gate for edited arguments
+//   - LimitExceeded for a pattern that finds no room
 func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, auth ApproverAuth, list []ApprovalDecision) ([]ApprovalOutcome, error) {
 	if len(list) > maxDecided {
 		return nil, errcode.New(errcode.InvalidArguments, "decide about %d requests at once: at most %d are allowed", len(list), maxDecided)
@@ -125,8 +129,8 @@ func (rt *Runtime) approvalOf(by identity.Principal, id string) (Approval, error
 	return a, nil
 }
 
-// maySee reports whether a principal may see a request: the operator sees all, a caller those
-// that people in its role approve.
+// maySee reports whether a principal may see a request. The operator sees all requests. A caller
+// sees the requests that people in its role approve.
 func (rt *Runtime) maySee(by identity.Principal, a *Approval) bool {
 	vote, ok := rt.voteOf(by)
 	return ok && a.isFor(vote, rt.now())
@@ -137,8 +141,8 @@ func (a *Approval) isFor(vote approval.Vote, now time.Time) bool {
 	return vote.Operator || a.Rules.Admits(vote, now.Sub(a.Asked))
 }
 
-// voteOf returns the vote of a principal. It reports false if the principal has none: also for a
-// caller in a network that is limited to tool groups, which do not say what it may approve.
+// voteOf returns the vote of a principal. It reports false if the principal has no vote. A caller
+// in a network that is limited to tool groups has none: the groups do not say what it may approve.
 func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 	switch by.Kind {
 	case identity.Operator:
@@ -151,8 +155,8 @@ func (rt *Runtime) voteOf(by identity.Principal) (approval.Vote, bool) {
 }
 
 // decideApproval returns the request as it is after a decision, and the event of the decision.
-// edited are the rules that select the arguments of the decision. They add to those of the
-// request. It is called within the commit.
+// edited are the rules that select the arguments of the decision. They add to the rules of the
+// request. decideApproval is called within the commit.
 func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d ApprovalDecision, edited approval.Rules) (Approval, journal.ApprovalDecided, error) {
 	d.Reason = shortReason(d.Reason)
 	e := journal.ApprovalDecided{By: by.String(), Reason: d.Reason, Override: d.Override, Args: d.Args, Pattern: patternText(d.Pattern)}
@@ -247,7 +251,8 @@ func (rt *Runtime) refusalOf(by identity.Principal, vote approval.Vote, a *Appro
 	return ""
 }
 
-// notNamed says that the rules of a request do not name the people of a vote now, "" if they do.
+// notNamed says that the rules of a request do not name the people of a vote now. It returns "" if
+// the rules name them.
 func (rt *Runtime) notNamed(vote approval.Vote, a *Approval) string {
 	if a.Rules.Admits(vote, rt.now().Sub(a.Asked)) {
 		return ""
@@ -301,7 +306,7 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 }
 
 // overriddenArgs returns the arguments of a call that an operator wants to approve in place of the
-// approvers, nil for another decision. The decision is then about these arguments.
+// approvers. It returns nil for another decision. The decision is then about these arguments.
 func (rt *Runtime) overriddenArgs(ctx context.Context, by identity.Principal, d *ApprovalDecision) (json.RawMessage, error) {
 	if !d.Override || !rt.isHeld(by, approval.Override) {
 		return nil, nil
@@ -335,7 +340,7 @@ func (rt *Runtime) ApprovalsChanged() <-chan struct{} { return rt.approvals.next
 
 // ApprovalArgs has the arguments that a request is about.
 type ApprovalArgs struct {
-	Asked  json.RawMessage // those of the call
+	Asked  json.RawMessage // the arguments of the call
 	Edited json.RawMessage // those that an approver has set; nil if none has
 }
 

@@ -60,8 +60,9 @@ func (rt *Runtime) storeApproval(b *journal.Batch, a Approval) {
 	b.Put = append(b.Put, journal.Record{Kind: kindApproval, Key: a.ID, Value: a.encode()})
 }
 
-// checkTaken returns gate.ErrSuperseded if the approval of an allowed call is not granted any
-// more, or if another request for a denied one was recorded since. It is called within the commit that starts the call.
+// checkTaken returns gate.ErrSuperseded if the approval of an allowed call is not granted any more.
+// It also does so if another request for a denied call was recorded since. It is called within the
+// commit that starts the call.
 func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) error {
 	uses := map[string]int{} // of standing approvals, by id
 	for _, c := range calls {
@@ -144,9 +145,9 @@ func (rt *Runtime) mayCall(p identity.Principal, tool string) bool {
 	return rt.gate.Subject(p).AuthorizeTool(tool).Allowed()
 }
 
-// callableRequests returns the requests for calls of tools that their agents and callers may call
-// now, of those that a change of a role may concern; of all for allRoles. It is called within a
-// commit, before the change.
+// callableRequests returns the requests whose agents and callers may call the tool now. It
+// considers the requests that a change of the role may concern. With allRoles it considers all
+// requests. It is called within a commit, before the change.
 func (rt *Runtime) callableRequests(role identity.RoleID) []*Approval {
 	return slices.DeleteFunc(rt.requestsBelow(role), func(a *Approval) bool { return !rt.mayCall(a.principal(), a.Tool) })
 }
@@ -171,9 +172,9 @@ type lostRequests struct {
 	tasks []identity.TaskID // acquired until wakeLost; a task may be in it more than once
 }
 
-// voidLost ends those of callable whose agents and callers have lost the tool by the change of
-// roles since. A pause takes no tool away. The calls are decided again after the commit, and
-// denied. Pass the result to wakeLost then.
+// voidLost ends the requests in callable whose agents and callers have lost the tool. A change
+// of roles since then has taken it away. A pause takes no tool away. The calls are decided
+// again after the commit, and denied. Pass the result to wakeLost then.
 func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRequests) {
 	for _, a := range callable {
 		if d := rt.gate.Subject(a.principal()).AuthorizeTool(a.Tool); d.Rule() == toolgroups.NotGranted && d.Suspended() == "" {
@@ -297,7 +298,7 @@ func (a *actor) readyCalls() []model.Call {
 	return ready
 }
 
-// useEdited replaces the arguments of a call by those that an approver has set, if one has. It
+// useEdited replaces the arguments of a call by the arguments that an approver has set, if any. It
 // leaves the arguments of a call whose approval is void as they are: people are asked again.
 func (rt *Runtime) useEdited(ctx context.Context, p identity.Principal, c *gate.CallRequest) error {
 	if rt.approvals.isEmpty() { // else the arguments are parsed, for their digest

@@ -74,8 +74,9 @@ func (t *approvalTable) holdsTask(id identity.TaskID) bool {
 }
 
 // checkRoom returns an error if one more request may not wait for the calls and tasks of a
-// person. A person has a share, all tasks of the operator a larger one, and at most as many requests
-// as there is room for others. A nearly full table thus has room for a person without requests.
+// person. A person has a share, and all tasks of the operator have a larger share. A person has
+// at most as many requests as there are free places. A nearly full table thus has room for a
+// person without requests.
 func (t *approvalTable) checkRoom(person string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +169,7 @@ func (t *approvalTable) remove(b *journal.Batch, id string) {
 	t.notify()
 }
 
-// addToRole adds a request for a call to those of its role. It must be called with mu held.
+// addToRole adds a request for a call to the requests of its role. It must be called with mu held.
 func (t *approvalTable) addToRole(a *Approval) {
 	if a.Operation != "" {
 		return
@@ -194,7 +195,7 @@ func (t *approvalTable) calls() []*Approval {
 	return t.callsIn(slices.Collect(maps.Keys(t.byRole)))
 }
 
-// callsOf returns those of calls whose agents and callers have one of these roles.
+// callsOf is calls for the agents and callers that have one of these roles.
 func (t *approvalTable) callsOf(roles []identity.RoleID) []*Approval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -311,7 +312,7 @@ func (t *approvalTable) stop() {
 	}
 }
 
-// notify tells those that wait that something has changed. It must be called with mu held.
+// notify tells waiting goroutines that something has changed. It must be called with mu held.
 func (t *approvalTable) notify() {
 	if t.changed != nil {
 		close(t.changed)

@@ -94,8 +94,8 @@ func (h *ToolHost) ListArtifacts(ctx context.Context, c tool.Call, after string)
 	return page, nil
 }
 
-// listed returns the artifact of a key of the list. It reports false for one that is damaged, or
-// that belongs to another owner.
+// listed returns the artifact of a key of the list. It reports false for an artifact that is
+// damaged, or that belongs to another owner.
 func (s *ArtifactStore) listed(ctx context.Context, key string, owner Artifact) (listed builtin.ListedArtifact, ok bool) {
 	value, err := s.store.ReadRecord(ctx, kindArtifact, key[strings.LastIndexByte(key, '/')+1:])
 	var a Artifact

@@ -28,8 +28,8 @@ type SweepResult struct {
 //  1. A commit marks the start. References committed before it are on disk when
 //     it returns; references committed later are noted (blobReferences.add).
 //  2. The contents without a reference on disk are listed.
-//  3. One commit removes those that were not referenced meanwhile. A later
-//     reference stores the content again, in the same commit.
+//  3. One commit removes the artifacts that were not referenced meanwhile. A
+//     later reference stores the content again, in the same commit.
 //
 // If a record cannot be read nothing is removed, since its references are
 // unknown. Errors: conflict while another collection is running.

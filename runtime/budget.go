@@ -34,7 +34,7 @@ const NoTokenLimit = -1
 // defaultTokens is the default of TaskBudget.Tokens.
 const defaultTokens = 5_000_000
 
-// orDefault returns b with its zero limits replaced by those of other.
+// orDefault returns b with the limits of other in place of its zero limits.
 func (b TaskBudget) orDefault(other TaskBudget) TaskBudget {
 	return TaskBudget{
 		Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost), Calls: cmp.Or(b.Calls, other.Calls), WarnAt: cmp.Or(b.WarnAt, other.WarnAt),
@@ -66,8 +66,8 @@ type reservation struct {
 //
 // The request counts against the limits of requests, also if it fails.
 //
-// Errors: budget_exceeded, with errAgentBudget if the budget is that of an agent;
-// errNoRequests; errTaskPaused; errHeld; the cause of the end of ctx.
+// Errors: budget_exceeded, with errAgentBudget for the budget of an agent; errNoRequests;
+// errTaskPaused; errHeld; the cause of the end of ctx.
 func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (reservation, error) {
 	limit := rt.LimitsOf(agent.Task)
 	run, err := rt.taskSpending(ctx, agent.Task)
@@ -90,8 +90,8 @@ func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (re
 	}
 }
 
-// taskBudget returns the budget of a task: the smaller one of the organization's and its
-// own, and what the operator added.
+// taskBudget returns the budget of a task. This is the smaller of the organization's budget and its
+// own, plus the amount that the operator added.
 func (rt *Runtime) taskBudget(task *org.Task) TaskBudget {
 	general := rt.settings.Load().Budget
 	return TaskBudget{
@@ -102,8 +102,7 @@ func (rt *Runtime) taskBudget(task *org.Task) TaskBudget {
 	}
 }
 
-// smallerLimit returns the smaller limit plus extra. A zero limit is none; extra adds
-// nothing to it.
+// smallerLimit returns the smaller limit plus extra. Zero means no limit; extra adds nothing to it.
 func smallerLimit[T ~int64](a, b, extra T) T {
 	limit := min(a, b)
 	if limit == 0 {

@@ -10,8 +10,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// spawnBudget is the budget of a new agent: the part that its parent gives it, and what its role
-// allows it at most. The smaller amount of each quantity holds. Only the part is reserved.
+// spawnBudget is the budget of a new agent. It has the part that its parent gives it, and the
+// maximum that its role allows. The smaller amount of each quantity holds. Only the part is
+// reserved.
 type spawnBudget struct {
 	part, most org.ModelAllowance
 }
@@ -32,8 +33,8 @@ func (rt *Runtime) budgetOf(parent identity.AgentID, s org.SpawnSpec) spawnBudge
 	return spawnBudget{part: s.Budget, most: rt.org.SpawnLimit(parent, s.Role)}
 }
 
-// prepareBudget checks the part of a budget that an agent is to be given, and loads the usage of
-// the task, which the commit cannot read. Errors: invalid_arguments; conflict.
+// prepareBudget checks the part of a budget that an agent is to be given. It also loads the usage
+// of the task, which the commit cannot read. Errors: invalid_arguments; conflict.
 func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s org.SpawnSpec) error {
 	budget := s.Budget
 	if rt.budgetOf(parent, s) == (spawnBudget{}) {
@@ -56,9 +57,9 @@ func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s
 // errBudgetStopped is the error of a spawn in a task on which no process works.
 var errBudgetStopped = errcode.New(errcode.Conflict, "spawn an agent with a budget: its task has stopped; retry or resume the task first")
 
-// takeBudget takes the budget of a new agent from that of its parent, and returns a function
-// that returns it. It is called within the commit. Errors: budget_exceeded; conflict if no
-// process works on the task any more.
+// takeBudget takes the budget of a new agent from the budget of its parent. It returns a
+// function that gives the budget back. takeBudget is called within the commit. Errors:
+// budget_exceeded; conflict if no process works on the task any more.
 func (rt *Runtime) takeBudget(parent, id identity.AgentID, budget spawnBudget) (undo func(), err error) {
 	if budget == (spawnBudget{}) {
 		return func() {}, nil
@@ -114,8 +115,8 @@ func (t *tracker) endBudget(task identity.TaskID, id identity.AgentID) {
 	t.changeBudgets(task, func(s *budgetTree) { s.end(id) })
 }
 
-// changeBudgets changes the budgets of a task, if they are loaded, and lets the requests look
-// again that wait for a part of them.
+// changeBudgets changes the budgets of a task, if they are loaded. Requests that wait for a part of
+// the budgets then look again.
 func (t *tracker) changeBudgets(task identity.TaskID, change func(*budgetTree)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +135,7 @@ func recordedBudget(b org.ModelAllowance) *journal.ModelBudget {
 	return &recorded
 }
 
-// allowanceOf returns a recorded budget; nil is none.
+// allowanceOf returns a recorded budget. Nil means no budget.
 func allowanceOf(b *journal.ModelBudget) org.ModelAllowance {
 	if b == nil {
 		return org.ModelAllowance{}

@@ -7,11 +7,12 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// checkCallBudget returns an error unless there is room in the budget of the agent, and in all
-// above it, for the calls that are to start. It is called in the commit that would start them,
-// which counts them (noteBudgets), so agents that share a budget cannot exceed it together.
+// checkCallBudget returns an error unless the budgets have room for the calls that are to start.
+// It checks the budget of the agent and all budgets above it. It is called in the commit that
+// would start the calls. The commit counts them (noteBudgets), so agents that share a budget
+// cannot exceed it together.
 //
-// Errors: budget_exceeded, with errAgentBudget if the budget is that of an agent; errTerminated.
+// Errors: budget_exceeded, with errAgentBudget for the budget of an agent; errTerminated.
 func (a *actor) checkCallBudget(calls []*gate.Admission) error {
 	n := int64(0)
 	for _, c := range calls {
@@ -50,8 +51,8 @@ func startedCalls(b *journal.Batch) (n int) {
 }
 
 // stopCalls stops an agent whose calls do not fit a budget. At the limit of the task it pauses the
-// task: the answer is recorded, and its calls are decided when the task is retried. At that of an
-// agent the turn fails. A program that drives the agent gets the error.
+// task: the answer is recorded, and its calls are decided when the task is retried. At the limit
+// of an agent the turn fails. A program that drives the agent gets the error.
 func (a *actor) stopCalls(r *recorder, cause error) error {
 	if !r.driven {
 		if err := r.keepAnswer(); err != nil {

@@ -55,8 +55,8 @@ func addSaturated(a, b int64) int64 {
 }
 
 // budgetTree has the budget of a task, and the budgets of its agents that were spawned with
-// one. The budget of an agent is a part of that of its parent. The record of a task and the
-// process that works on it have one each.
+// one. The budget of an agent is a part of the budget of its parent. The record of a task
+// and the process that works on it have one each.
 type budgetTree struct {
 	task   budgetNode
 	agents map[identity.AgentID]*budgetNode // with a budget, without those that have ended
@@ -71,7 +71,7 @@ type budgetNode struct {
 	parent   *budgetNode      // nil of the task
 	children []*budgetNode    // in the order in which they began
 
-	limit   amounts // a zero is no limit: the agent shares that of its parent
+	limit   amounts // zero is no limit: the agent shares its parent's limit
 	used    amounts // by the agents that have no budget below this one
 	pending amounts // reserved for their requests in progress
 	warned  amounts // the limits of which a warning was recorded
@@ -83,8 +83,8 @@ type budgetNode struct {
 	ended bool // merged into its parent
 }
 
-// nodeOf returns the budget that an agent uses: its own, or that of the next agent above it
-// which has one. parentOf returns the parent of an agent, "" if there is none.
+// nodeOf returns the budget that an agent uses. It is its own budget, or the budget of the next
+// agent above it that has one. parentOf returns the parent of an agent, "" if there is none.
 func (t *budgetTree) nodeOf(id identity.AgentID, parentOf func(identity.AgentID) identity.AgentID) *budgetNode {
 	if len(t.agents) == 0 {
 		return &t.task
@@ -119,7 +119,7 @@ func (t *budgetTree) stopKeeping(id identity.AgentID) {
 	}
 }
 
-// end merges the budget of an agent that has ended into that of its parent.
+// end merges the budget of an agent that has ended into the budget of its parent.
 func (t *budgetTree) end(id identity.AgentID) {
 	n := t.agents[id]
 	if n == nil {
@@ -162,7 +162,7 @@ func (n *budgetNode) current() *budgetNode {
 	return n
 }
 
-// spend replaces what is reserved for a request by what it has used.
+// spend replaces the reservation for a request by the actual usage.
 func (n *budgetNode) spend(reserved, used amounts) {
 	n = n.current()
 	n.used.add(used)

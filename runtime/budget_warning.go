@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// noteBudgets updates the budgets of the task after the events of a batch of the agent, and adds
-// the warnings about those that are nearly spent. It is called within the commit.
+// noteBudgets updates the budgets of the task after the events of a batch of the agent. It adds
+// warnings about the budgets that are nearly spent. It is called within the commit.
 func (a *actor) noteBudgets(b *journal.Batch) {
 	if slices.ContainsFunc(b.Events, endsWork) {
 		a.rt.tracker.changeBudgets(a.task, func(s *budgetTree) { s.stopKeeping(a.agent.ID) })
@@ -55,8 +55,8 @@ type spentBudget struct {
 	used     int64
 }
 
-// warnings lists the budgets that an agent uses of which a large part is used: its own first,
-// that of the task last. It must be called with mu held.
+// warnings lists the budgets of an agent that are largely used. Its own budget comes first, and the
+// budget of the task last. warnings must be called with mu held.
 func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 	run := t.tasks[a.task]
 	if run == nil || !run.spent.loaded {
@@ -77,8 +77,8 @@ func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 // maxBudgetLines limits the budgets that a note to a model names.
 const maxBudgetLines = 4
 
-// budgetNote returns what a model reads about the budgets and the time that are nearly spent, "" if
-// there are none. It loads the usage of a task that was resumed.
+// budgetNote returns the text for a model about the budgets and the time that are nearly spent. It
+// returns "" if none is nearly spent. It loads the usage of a task that was resumed.
 func (a *actor) budgetNote(ctx context.Context) (string, error) {
 	if _, err := a.rt.taskSpending(ctx, a.task); err != nil {
 		return "", err

@@ -24,13 +24,14 @@ type OrgConfig struct {
 	Workspaces WorkspacePolicy
 	Approval   []approval.Rule // which calls of all agents and callers wait for people; roles have further rules
 
-	// Oversight says which operations of operators wait for people; nil says that none do. Another
-	// one than the active one needs the approval of the people of the active one: ApplyConfig
-	// returns ApprovalRequired until there is one. With KeepRoles the active one stays.
+	// Oversight says which operations of operators wait for people; nil says that none do. An
+	// Oversight that differs from the active Oversight needs the approval of the people of the
+	// active Oversight. ApplyConfig returns ApprovalRequired until they approve. With KeepRoles
+	// the active one stays.
 	Oversight *approval.Oversight
 
-	// KeepRoles keeps existing roles as they are, and deleted ones deleted: Roles only adds
-	// those that never existed. With ReviveRoles also, deleted roles of a configuration that
+	// KeepRoles keeps existing roles as they are, and deleted roles deleted. Roles only adds
+	// roles that never existed. With ReviveRoles also, deleted roles of a configuration that
 	// Roles names become active again, for all their agents.
 	KeepRoles, ReviveRoles bool
 
@@ -71,12 +72,12 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 
 // ApplyConfig replaces the active configuration: roles, limits and the tool groups that
 // Groups changes, in one commit. Roles of the previous configuration that are missing in s
-// are deleted; those of s are created or updated. Active agents continue under the new
+// are deleted. Roles of s are created or updated. Active agents continue under the new
 // configuration: calls that have started end normally, later calls are decided by it. A
 // rejected configuration changes nothing.
 //
-// Errors: those of org.Org.ApplyRoles, those of Groups, and those of UseOperationApproval if Oversight
-// changes.
+// Errors: the errors of org.Org.ApplyRoles and of Groups. If Oversight changes, also the
+// errors of UseOperationApproval.
 func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 	if err := checkOversight(s); err != nil {
 		return err
@@ -154,8 +155,8 @@ func allIfNil(set *toolgroups.GroupSet) toolgroups.GroupSet {
 	return *set
 }
 
-// advanceEpoch advances the epoch once per process that runs agents, since the
-// registered tools may differ from those of the previous process.
+// advanceEpoch advances the epoch once per process that runs agents. The registered tools may
+// differ from the tools of the previous process.
 func (rt *Runtime) advanceEpoch() error {
 	rt.advanceMu.Lock()
 	defer rt.advanceMu.Unlock()

@@ -15,8 +15,8 @@ import (
 // maxConsoleLines bounds the lines that one call prints.
 const maxConsoleLines = 100
 
-// PrintLine implements builtin.Console. Each line begins with the name of who
-// prints it: a text must not look like a line of the program or of others.
+// PrintLine implements builtin.Console. Each line begins with the name of its author. A text must
+// not look like a line of the program or of others.
 func (h *ToolHost) PrintLine(_ context.Context, by identity.Principal, text string) error {
 	name, lines := h.rt.consoleName(by), strings.Split(strings.TrimSuffix(printable(text), "\n"), "\n")
 	if more := len(lines) - maxConsoleLines; more > 0 {

@@ -16,8 +16,8 @@ import (
 
 // storeContents adds the data of a result's contents to the batch with its outcome, as artifacts
 // of the calling principal, and sets their references. Data that cannot be stored is dropped,
-// and the note of its content says why: nothing is shown that is not on record. hold is that of
-// the call.
+// and the note of its content says why: nothing is shown that is not on record. hold is the
+// diskHold of the call.
 func (rt *Runtime) storeContents(b *journal.Batch, c *gate.Admission, hold *diskHold) {
 	size := 0
 	for i := range c.Result.Content {
@@ -35,7 +35,7 @@ func (rt *Runtime) storeContents(b *journal.Batch, c *gate.Admission, hold *disk
 	}
 }
 
-// storeContent adds the data of a content to a batch. size is that of all data of the result so
+// storeContent adds the data of a content to a batch. size is the size of all data of the result so
 // far.
 func (rt *Runtime) storeContent(b *journal.Batch, c *gate.Admission, i, size int, hold *diskHold) (ref string, err error) {
 	content := c.Result.Content[i]

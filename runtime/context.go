@@ -17,8 +17,8 @@ import (
 const contextWindow = 128_000
 
 // ContextUsage implements builtin.ContextManager. It returns the tokens that the
-// provider counted for the last answer plus an estimate of what was added
-// since, or else an estimate of the whole request.
+// provider counted for the last answer, plus an estimate of the content that was
+// added since. Without such a count it returns an estimate of the whole request.
 func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
 	a, err := h.rt.tracker.activeActor(id)
 	if err != nil {

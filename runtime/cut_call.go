@@ -13,7 +13,7 @@ type cutCall struct {
 	tokens int // of the answer
 }
 
-// cutCall returns the cut call of an answer, or with a nil answer that of the last recorded one.
+// cutCall returns the cut call of an answer. With a nil answer it uses the last recorded answer.
 func (a *actor) cutCall(answer *model.Answer) cutCall {
 	if answer == nil {
 		last, ok := a.state.last.(journal.ModelAnswered)

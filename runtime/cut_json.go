@@ -99,8 +99,8 @@ func (c *jsonCutter) list(v gjson.Result, budget int) string {
 // minElement is how many bytes an element needs to be cut. A shorter rest of a list says little.
 const minElement = 32
 
-// fields returns the fields of an object, without those in except. They take about budget
-// bytes: short ones stay as they are, and the longest share what is left.
+// fields returns the fields of an object, without the fields in except. They take about budget
+// bytes. Short fields stay as they are, and the longest fields share the rest.
 func (c *jsonCutter) fields(object gjson.Result, budget int, except []string) []string {
 	var keys []string
 	var values []gjson.Result
@@ -128,8 +128,8 @@ func (c *jsonCutter) fields(object gjson.Result, budget int, except []string) []
 // minField is how many bytes of each field an object with many fields has at least.
 const minField = 8
 
-// shares returns how many bytes each value gets of budget: all that a short one takes, and an
-// equal share of the rest for the others.
+// shares returns how many bytes of budget each value gets. A short value gets all bytes that it
+// takes. The other values get equal shares of the rest.
 func shares(values []gjson.Result, budget int) []int {
 	order := make([]int, len(values))
 	for i := range order {

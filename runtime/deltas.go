@@ -39,8 +39,7 @@ type liveAnswer struct {
 	note string          // the last published one
 }
 
-// maxPending is the number of deltas that may queue for a watcher. Further ones
-// are dropped.
+// maxPending is the number of deltas that may queue for a watcher. Further deltas are dropped.
 const maxPending = 256
 
 // subscribe returns a channel of the deltas of a task, which begins with the answers in
@@ -255,8 +254,7 @@ func (m *eventMerger) step() bool {
 	}
 }
 
-// emitEvent yields an event, after the deltas that precede it and before those
-// that follow it.
+// emitEvent yields an event, after the deltas that precede it and before the deltas that follow it.
 func (m *eventMerger) emitEvent(e storedEvent) bool {
 	if e.err != nil {
 		return m.yield(e.event, e.err)

@@ -26,8 +26,8 @@ func plainName(name string) string {
 }
 
 // resolveToolName returns the name of the tool that a language model means by a name. That is the
-// tool of exactly this name. If no tool has it, it is that of the plain name, provided that
-// the agent may call it.
+// tool of exactly this name. If no tool has this name, it is the tool of the plain name, provided
+// that the agent may call it.
 func resolveToolName(s *gate.Subject, name string) string {
 	plain := plainName(name)
 	if plain == name || s.AuthorizeTool(name).Code() != errcode.UnknownTool || !s.AuthorizeTool(plain).Allowed() {

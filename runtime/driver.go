@@ -19,18 +19,18 @@ import (
 
 // Driver makes the calls of the first agent of a task, in place of a model. The agent is
 // root: it has the tools of org_management, and grants what the caller of the task may. Each
-// call is recorded as an answer with one call, and passes the gate like that of a model.
+// call is recorded as an answer with one call. It passes the gate like the call of a model.
 //
 //  1. DriveTask starts the task and returns its only Driver.
 //  2. Call makes calls, and Receive waits for messages of the agents below.
 //  3. End ends the task with a result. Close without End cancels it.
 //
-// The task does not end when its agents are idle. When the process ends before, the task
-// is not resumed by itself: ResumeDriver goes on with it, or CancelTask ends it.
+// The task does not end when its agents are idle. When the process ends before, the task is
+// not resumed by itself. ResumeDriver goes on with it, or CancelTask ends it.
 //
 // All methods are safe for concurrent use, and run one at a time. They return an error with
-// the code Conflict once the task has ended or while it is paused, and StorageLow or
-// QuotaExceeded if nothing more may be recorded.
+// the code Conflict once the task has ended, and while it is paused. They return StorageLow
+// or QuotaExceeded if nothing more may be recorded.
 type Driver struct {
 	rt   *Runtime
 	task identity.TaskID
@@ -44,7 +44,7 @@ type Driver struct {
 // DriveTask starts a task of which a Go program makes the calls of the first agent.
 // The spec has no role, no key and is not open.
 //
-// Errors: those of StartTask.
+// Errors: the errors of StartTask.
 func (rt *Runtime) DriveTask(ctx context.Context, spec org.TaskSpec) (*Driver, error) {
 	id := identity.TaskID(identity.NewID())
 	d, err := rt.newDriver(id, org.TopAgentID(id))
@@ -63,8 +63,8 @@ func (rt *Runtime) DriveTask(ctx context.Context, spec org.TaskSpec) (*Driver, e
 // ended is not repeated; it is recorded as interrupted. by is the operator or the caller that
 // started the task.
 //
-// Errors: TaskNotFound, also for a task of another caller, and Conflict if the task has
-// ended, is paused, has a driver or is not driven.
+// Errors: TaskNotFound, also for a task of another caller; Conflict if the task has ended, is
+// paused, has a driver or is not driven.
 func (rt *Runtime) ResumeDriver(ctx context.Context, by identity.Principal, id identity.TaskID) (*Driver, error) {
 	task, ok := rt.org.TaskByID(id)
 	if !ok || by.Kind != identity.Operator && !task.StartedBy(by) {
@@ -155,7 +155,7 @@ type drivenRecorder struct {
 // CallStarted implements gate.CallRecorder.
 func (r *drivenRecorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	err := r.recorder.CallStarted(ctx, calls)
-	r.keep(calls) // of a denied call; CallFinished has that of an allowed one
+	r.keep(calls) // of a denied call; CallFinished keeps the outcome of an allowed call
 	return err
 }
 

@@ -81,8 +81,9 @@ func (x *exchange) level() model.WindowLevel {
 }
 
 // prepare builds a request that fits into the model's context window. It
-// compresses a conversation that nearly fills the window and rejects one that
-// is too long even then, since a provider would reject or truncate it.
+// compresses a conversation that nearly fills the window. It rejects a
+// conversation that is too long even then, since a provider would reject or
+// truncate it.
 func (x *exchange) prepare(ctx context.Context) error {
 	if err := x.build(ctx); err != nil || !x.model.language {
 		return err
@@ -212,7 +213,7 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 	return answer, err
 }
 
-// checkSummary returns a summary, or an error if it is none.
+// checkSummary returns a summary, or an error if the answer is not a summary.
 func checkSummary(answer *model.Answer, err error) (*model.Answer, error) {
 	switch {
 	case err != nil:

@@ -19,8 +19,8 @@ var errHeld = errors.New("agent is paused")
 
 // PauseTask pauses a task until UnpauseTask. No call of its agents starts and no model is asked
 // after it returns. Calls and answers that have begun end and are recorded. A task that is
-// paused stays as it is, except that the operator's pause replaces that of a caller. Errors:
-// those of org.Org.HoldTask.
+// paused does not change, except that the operator's pause replaces the pause of a caller.
+// Errors: the errors of org.Org.HoldTask.
 func (rt *Runtime) PauseTask(ctx context.Context, by identity.Principal, id identity.TaskID, reason string) error {
 	return rt.setHeld(ctx, id, journal.Paused{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
 		return rt.org.HoldTask(by, task, reason)
@@ -28,7 +28,7 @@ func (rt *Runtime) PauseTask(ctx context.Context, by identity.Principal, id iden
 }
 
 // UnpauseTask ends a pause of PauseTask. The agents of the task go on where they stopped. Errors:
-// those of org.Org.ReleaseTask.
+// the errors of org.Org.ReleaseTask.
 func (rt *Runtime) UnpauseTask(ctx context.Context, by identity.Principal, id identity.TaskID, reason string) error {
 	err := rt.setHeld(ctx, id, journal.Resumed{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
 		return rt.org.ReleaseTask(by, task)
@@ -72,15 +72,16 @@ func (rt *Runtime) atEpoch(body journal.EventBody) journal.EventBody {
 }
 
 // PauseRole pauses a role and returns who loses which tools. No call of its agents and callers
-// starts after it returns; its agents rest until ResumeRole. Errors: those of org.Org.PauseRole.
+// starts after it returns; its agents rest until ResumeRole. Errors: the errors of
+// org.Org.PauseRole.
 func (rt *Runtime) PauseRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
 	return rt.setSuspension(by, "paused", journal.Paused{By: by.String(), Reason: reason, RoleID: id}, func(*journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
 		return rt.org.PauseRole(by, id, reason)
 	})
 }
 
-// ResumeRole ends the pause of a role and returns who gains which tools. Errors: those
-// of org.Org.ResumeRole.
+// ResumeRole ends the pause of a role and returns who gains which tools. Errors: the errors of
+// org.Org.ResumeRole.
 func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
 	var lost lostRequests
 	role, diff, err := rt.setSuspension(by, "resumed", journal.Resumed{By: by.String(), Reason: reason, RoleID: id}, func(b *journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
@@ -110,7 +111,7 @@ func (rt *Runtime) setSuspension(by identity.Principal, change string, body jour
 }
 
 // PauseOrg pauses the whole organization: no call of an agent or a caller starts, and no model is
-// asked, after it returns. Errors: those of org.Org.PauseOrg.
+// asked, after it returns. Errors: the errors of org.Org.PauseOrg.
 func (rt *Runtime) PauseOrg(by identity.Principal, reason string) error {
 	return rt.setOrgPause(by, journal.Paused{By: by.String(), Reason: reason, All: true}, func() ([]org.RecordChange, error) {
 		return rt.org.PauseOrg(by, reason)
@@ -118,7 +119,7 @@ func (rt *Runtime) PauseOrg(by identity.Principal, reason string) error {
 }
 
 // ResumeOrg ends the pause of the organization. Tasks and roles that are paused besides stay so.
-// Errors: those of org.Org.ResumeOrg.
+// Errors: the errors of org.Org.ResumeOrg.
 func (rt *Runtime) ResumeOrg(by identity.Principal, reason string) error {
 	err := rt.setOrgPause(by, journal.Resumed{By: by.String(), Reason: reason, All: true}, func() ([]org.RecordChange, error) { return rt.org.ResumeOrg(by) })
 	if err != nil {

@@ -27,15 +27,14 @@ import (
 //     permissions or the workflow state have changed since the decision, which
 //     is then made again.
 //  2. The tool runs. It is cancelled when ctx ends or the runtime closes.
-//  3. One commit records the outcome, also that of a cancelled call, and the
-//     workflow state that a successful call moves to. That state is durable per
-//     user and role (org.Caller).
+//  3. One commit records the outcome, also of a cancelled call. It also records the workflow
+//     state that a successful call moves to. That state is durable per user and role
+//     (org.Caller).
 //
-// A call without effects, because it is denied or because its tool is ReadOnly
-// and changes no workflow state, does not wait for the disk. It starts once its
-// decision is found to be current. Its events share a commit with those of
-// other calls. That commit begins within 10 ms, or once the one before it has
-// ended. It begins at once with Flush, and before a later call with effects, a
+// A call without effects does not wait for the disk. It is denied, or its tool is ReadOnly and
+// changes no workflow state. It starts once its decision is found to be current. Its events share
+// a commit with the events of other calls. That commit begins within 10 ms, or once the one
+// before it has ended. It begins at once with Flush, and before a later call with effects, a
 // change of roles or groups, or the start of a task. See
 // docs/decisions/0017-calls-that-change-nothing-share-a-commit.md.
 //
@@ -49,9 +48,13 @@ import (
 // are on record.
 //
 // An error means that the call was not started, or that the store has stopped
-// and the outcome is unknown. Errors: Unauthenticated if by is not a caller,
-// StorageLow, QuotaExceeded if the caller has recorded all it may,
-// ToolUnavailable while the runtime closes, and those of ctx.
+// and the outcome is unknown. Errors:
+//
+//   - Unauthenticated if by is not a caller
+//   - StorageLow
+//   - QuotaExceeded if the caller has recorded all it may
+//   - ToolUnavailable while the runtime closes
+//   - the errors of ctx
 func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
@@ -80,8 +83,9 @@ func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name s
 // resumedCallKey is the context key for the id of WithResumedCall.
 type resumedCallKey struct{}
 
-// WithResumedCall returns a context for a call that goes on with one that ended with a question
-// (errcode.InputRequired). The call has its id. It passes the gate like any other.
+// WithResumedCall returns a context for a call that continues an earlier call. The earlier call
+// ended with a question (errcode.InputRequired). The call has its id. It passes the gate like any
+// other.
 func WithResumedCall(ctx context.Context, id identity.CallID) context.Context {
 	return context.WithValue(ctx, resumedCallKey{}, id)
 }
@@ -305,10 +309,10 @@ func (ec *externalCall) event(body journal.EventBody) journal.Event {
 	return journal.Event{At: ec.rt.now(), Role: ec.role, Body: body}
 }
 
-// outcome returns the event of a call's result. The caller gets a large result
-// in full; the event has a preview of it and a reference to an artifact of the
-// caller, unless it exceeds the artifact limit. The data of its contents is stored with
-// the event.
+// outcome returns the event of a call's result. The caller gets a large result in full.
+// The event has a preview of the result and a reference to an artifact of the caller.
+// There is no artifact if the result exceeds the artifact limit. The data of its
+// contents is stored with the event.
 func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
 	ec.rt.storeContents(b, c, &ec.hold)
 	result := normalizeJSON(c.Result.JSON())
@@ -328,8 +332,8 @@ func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Eve
 // record cannot be read. It waits for a running call of the caller that changes
 // the state.
 //
-// Errors: InsufficientPermissions unless by is the operator, those of
-// org.Org.ResetCaller, and those of ctx.
+// Errors: InsufficientPermissions unless by is the operator; the errors of
+// org.Org.ResetCaller and of ctx.
 func (rt *Runtime) ResetCaller(ctx context.Context, by, caller identity.Principal) error {
 	if by.Kind != identity.Operator {
 		return errcode.New(errcode.InsufficientPermissions, "reset workflow state of %s: only the operator may do that", caller)

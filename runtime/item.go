@@ -65,7 +65,7 @@ func (rt *Runtime) itemChanged(b *journal.Batch, c ItemChange) {
 }
 
 // AskItem returns why a change of an item is held, nil if ApplyConfig may make it. It records the
-// request, and uses no approval: ApplyConfig does. Errors: those of UseOperationApproval.
+// request, and uses no approval: ApplyConfig does. Errors: the errors of UseOperationApproval.
 func (rt *Runtime) AskItem(ctx context.Context, c ItemChange) error {
 	if !rt.isHeld(c.By, approval.ApplyItem) {
 		return nil

@@ -23,7 +23,7 @@ var defaultLimits = Limits{
 	Calls:      256, Mail: 1000, Turns: 10_000, Hires: 200, Requests: 5000,
 }
 
-// orDefault returns l with its zero limits replaced by those of other.
+// orDefault returns l with the limits of other in place of its zero limits.
 func (l Limits) orDefault(other Limits) Limits {
 	return Limits{
 		TaskLimits: org.TaskLimits{
@@ -46,8 +46,8 @@ type ActiveLimits struct {
 	Rounds   int // of roles that set no limit of their own
 }
 
-// LimitsOf returns the limits that apply to a task. Those of an unknown task are those of the
-// organization.
+// LimitsOf returns the limits that apply to a task. For an unknown task it returns the limits of
+// the organization.
 func (rt *Runtime) LimitsOf(id identity.TaskID) ActiveLimits {
 	s := rt.settings.Load()
 	task, _ := rt.org.TaskByID(id)
@@ -58,8 +58,8 @@ func (rt *Runtime) LimitsOf(id identity.TaskID) ActiveLimits {
 }
 
 // checkHires returns an error if an agent that is calling a tool may spawn no more agents. The
-// limit of the organization ends loops of models; a program that drives an agent is bounded by
-// Limits.Agents and by the roles of the agent's line.
+// limit of the organization ends loops of models. It does not apply to a program that drives
+// an agent. Limits.Agents and the roles of the agent's line bound such a program.
 func (rt *Runtime) checkHires(id identity.AgentID) error {
 	a, err := rt.tracker.activeActor(id)
 	if err != nil {

@@ -27,9 +27,14 @@ const maxSendBytes = 8 << 20
 // user. A message with a delay is delivered when it is due. A repeated call
 // sends nothing again.
 //
-// Errors: UnknownRecipient, Conflict if the recipient's task has ended, StorageLow,
-// InvalidArguments if there is too much to send, InsufficientPermissions for other
-// principals, and those of org.Org.MayMessage.
+// Errors:
+//
+//   - UnknownRecipient
+//   - Conflict if the recipient's task has ended
+//   - StorageLow
+//   - InvalidArguments if there is too much to send
+//   - InsufficientPermissions for other principals
+//   - the errors of org.Org.MayMessage
 func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
 	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
@@ -156,8 +161,8 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 	return nil
 }
 
-// noRecipient returns the error for a recipient that is not active: its task has ended, it
-// is terminated, or it never existed.
+// noRecipient returns the error for a recipient that is not active. Its task has ended, it is
+// terminated, or it never existed.
 func (rt *Runtime) noRecipient(to identity.AgentID) error {
 	a, err := rt.AgentRecord(rt.uncancelled, to)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // CreateRole creates a role on behalf of any principal. The call id may be
 // empty if the principal is not an agent, as in Send and Terminate. A role of an
 // operator that has rights may wait for people (approval.Oversight).
-// Errors: those of org.Org.CreateRole and UseOperationApproval.
+// Errors: the errors of org.Org.CreateRole and UseOperationApproval.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
 	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
@@ -51,7 +51,8 @@ func withCallID(c tool.Call) tool.Call {
 
 // UpdateRole changes a role and returns who gains and loses which tools.
 // With dryRun it changes nothing. A change that adds rights may wait for
-// people (approval.Oversight). Errors: those of org.Org.UpdateRole and UseOperationApproval.
+// people (approval.Oversight). Errors: the errors of org.Org.UpdateRole and
+// UseOperationApproval.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
 	var diff org.PermissionDiff
@@ -82,7 +83,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 }
 
 // DeleteRole deletes a role and returns who loses which tools. With
-// dryRun it changes nothing. Errors: those of org.Org.DeleteRole.
+// dryRun it changes nothing. Errors: the errors of org.Org.DeleteRole.
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
 	var diff org.PermissionDiff
 	var lost lostRequests
@@ -126,8 +127,8 @@ func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Even
 }
 
 // change commits an action of a principal in its name. The action of an active
-// agent goes to the agent's journal, whose loop waits for the call meanwhile;
-// that of others goes to the organization's stream.
+// agent goes to the journal of the agent. The loop of the agent waits for the
+// call meanwhile. Other actions go to the organization's stream.
 func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) error) error {
 	b := &journal.Batch{Prepare: prepare}
 	if by.Kind == identity.Agent {
@@ -145,9 +146,9 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 }
 
 // SpawnAgent creates an agent below the calling agent and, if first is not nil,
-// sends it its first message in the same commit. The budget of the agent is taken from that of
-// its parent in that commit, too. A repeated call finds the agent that its first attempt
-// created. Errors: those of org.SpawnSpec; budget_exceeded, with the detail left.
+// sends it its first message in the same commit. The same commit takes the budget of the agent
+// from the budget of its parent. A repeated call finds the agent that its first attempt
+// created. Errors: the errors of org.SpawnSpec; budget_exceeded, with the detail left.
 func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.DeriveID(string(c.ID), "agent"))
 	out := org.SpawnResult{ID: id}
@@ -186,7 +187,8 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 	return out, err
 }
 
-// endedAgent returns the record of an agent that is terminated, nil if there is none.
+// endedAgent returns the record of an agent that is terminated. It returns nil if there is no such
+// agent.
 func (rt *Runtime) endedAgent(ctx context.Context, id identity.AgentID) (*org.Agent, error) {
 	if ended, err := rt.wasTerminated(ctx, id); !ended || err != nil {
 		return nil, err
@@ -212,7 +214,7 @@ func (rt *Runtime) spawnedEvent(a org.Agent, budget spawnBudget) journal.AgentSp
 }
 
 // TerminateAgent terminates an agent and all its descendants. It does nothing if an
-// earlier attempt of the same call did so. Errors: those of org.Org.TerminateAgent.
+// earlier attempt of the same call did so. Errors: the errors of org.Org.TerminateAgent.
 func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
 	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {

@@ -15,9 +15,9 @@ import (
 // go on when the task is retried.
 var errTaskPaused = errors.New("task is paused")
 
-// needsOperator reports whether only the operator can fix the cause of an error: by a key, an
-// account, a larger budget of the task or more requests. The task is paused then, and nothing of
-// it is lost.
+// needsOperator reports whether only the operator can fix the cause of an error. The operator
+// may have to change a key or an account, or allow a larger budget of the task or more requests.
+// The task is paused then, and nothing of it is lost.
 func needsOperator(err error) bool {
 	if failed, ok := errors.AsType[*model.Error](err); ok && failed.NeedsOperator {
 		return true
@@ -67,7 +67,7 @@ func (t *tracker) isPaused(id identity.TaskID) bool {
 	return run != nil && run.paused
 }
 
-// dropPaused drops a paused task whose last agent has stopped, and wakes those that wait for
+// dropPaused drops a paused task whose last agent has stopped, and wakes goroutines that wait for
 // it. It must be called with mu held.
 func (t *tracker) dropPaused(run *taskRun) {
 	t.drop(run)
@@ -81,7 +81,8 @@ func (t *tracker) dropPaused(run *taskRun) {
 // started the task. RetryTask waits until the agents have stopped, and returns when they are
 // scheduled.
 //
-// Errors: those of org.Org.RetryTask, and Conflict for a task that a program drives no more.
+// Errors: the errors of org.Org.RetryTask, and Conflict for a task that a program drives no
+// more.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
 	if err := rt.waitStopped(ctx, id); err != nil {
 		return err
@@ -134,7 +135,8 @@ func (rt *Runtime) waitStopped(ctx context.Context, id identity.TaskID) error {
 	}
 }
 
-// EndsTask reports whether an event is the end of its task, and not one that a retry undid.
+// EndsTask reports whether an event is the end of its task. An end that a retry undid does not
+// count.
 func (rt *Runtime) EndsTask(e journal.Event) bool {
 	if _, ended := e.Body.(journal.TaskEnded); !ended {
 		return false

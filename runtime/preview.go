@@ -119,7 +119,8 @@ func (rt *Runtime) storePreview(b *journal.Batch, c *gate.Admission, result json
 
 // storeLarge stores a result as an artifact and returns the fields that say so. It does
 // not store a result that get_artifact returned, that exceeds a limit, or that the
-// disk has no room for. next is the offset of what is not shown, hold that of the call.
+// disk has no room for. next is the offset of the part that is not shown. hold is the
+// diskHold of the call.
 func (rt *Runtime) storeLarge(b *journal.Batch, c *gate.Admission, result json.RawMessage, next int, hold *diskHold) cutFields {
 	f := cutFields{Size: len(artifactText(result)), Truncated: true}
 	switch f.Ref = gjson.GetBytes(result, "artifactRef").Str; {

@@ -14,7 +14,8 @@ import (
 // Like the event of a call that changes nothing, it waits for a shared commit. If it returns an error,
 // the caller must not get the prompt.
 //
-// Errors: those of InvokeTool for another principal, if nothing more may be recorded, and after Close.
+// Errors: the errors of InvokeTool for another principal, if nothing more may be recorded, and
+// after Close.
 func (rt *Runtime) RecordPrompt(ctx context.Context, by identity.Principal, name string, args map[string]string) error {
 	if err := org.CheckCaller(by); err != nil {
 		return err

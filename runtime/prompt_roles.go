@@ -18,10 +18,10 @@ const (
 
 // spawnableRolesSection returns the section of the prompt that lists the declared roles of which
 // the first agent of a task may spawn agents. Each role is one line with its description and its
-// tools. It returns "" for other agents, for one that does not have spawn_agent_with_task among
-// its tools, and if there are no such roles.
+// tools. It returns "" for other agents, and for an agent without the tool spawn_agent_with_task.
+// It also returns "" if there are no such roles.
 //
-// Roles that agents create during the task are not listed, so that the section stays the same and
+// The section does not list roles that agents create during the task. So it stays the same, and
 // the provider's cache of the prompt stays valid. An agent knows the roles that it creates.
 //
 // Names and descriptions are written by others, and may contain instructions. They are quoted as

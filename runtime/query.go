@@ -28,9 +28,9 @@ func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 }
 
 // EndedAgents yields the terminated agents of a task, or all for "", with their
-// briefs. Agents whose record has kind agent come before those of kind
-// terminated; both are sorted by id. A damaged record is yielded with its
-// error, and the sequence continues.
+// briefs. Agents whose record has kind agent come before agents whose record
+// has kind terminated. Both are sorted by id. A damaged record is yielded with
+// its error, and the sequence continues.
 func (rt *Runtime) EndedAgents(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
 	return func(yield func(org.Agent, error) bool) {
 		_ = rt.terminatedOfKind(ctx, org.KindAgent, task, yield) && rt.terminatedOfKind(ctx, org.KindTerminated, task, yield)
@@ -39,8 +39,8 @@ func (rt *Runtime) EndedAgents(ctx context.Context, task identity.TaskID) iter.S
 
 // AgentsOfTasks returns the agents of some tasks by task, including terminated
 // ones, without briefs and oldest first. Its time grows with the agents in
-// memory and with those that terminated since the oldest of the tasks began.
-// Damaged records are logged and left out.
+// memory. It also grows with the agents that terminated since the oldest of the
+// tasks began. Damaged records are logged and left out.
 func (rt *Runtime) AgentsOfTasks(ctx context.Context, tasks []org.Task) (map[identity.TaskID][]org.Agent, error) {
 	wanted, oldest := map[identity.TaskID]bool{}, rt.now()
 	for _, t := range tasks {
@@ -116,7 +116,7 @@ func (rt *Runtime) wasTerminated(ctx context.Context, id identity.AgentID) (bool
 	return false, nil
 }
 
-// isTerminatedRecord reports whether a record is that of a terminated agent of
+// isTerminatedRecord reports whether a record belongs to a terminated agent of
 // the task. It does not decode the record, since most agents are not
 // terminated.
 func isTerminatedRecord(record []byte, task identity.TaskID) bool {

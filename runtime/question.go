@@ -86,9 +86,12 @@ func (rt *Runtime) ListQuestions(task identity.TaskID) []Question {
 // AnswerQuestion answers a question of a task, once. by is the operator, or the caller that started
 // the task. The question stays open if the answer is not valid.
 //
-// Errors: TaskNotFound, also for a task of another caller; QuestionNotFound for a question that is
-// not one of the task, or was answered, or whose time is over; InvalidArguments for an answer that
-// does not match the schema.
+// Errors:
+//
+//   - TaskNotFound, also for a task of another caller
+//   - QuestionNotFound for a question of another task, and for a question that was answered or
+//     whose time is over
+//   - InvalidArguments for an answer that does not match the schema
 func (rt *Runtime) AnswerQuestion(by identity.Principal, task identity.TaskID, id string, a tool.Answer) error {
 	t, ok := rt.org.TaskByID(task)
 	if !ok || by.Kind != identity.Operator && !t.StartedBy(by) {

@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// loggedInput is an InputSource whose questions and answers are on record. Events of one call are
-// those that event makes of their bodies.
+// loggedInput is an InputSource whose questions and answers are on record. event makes the events
+// of one call from their bodies.
 type loggedInput struct {
 	tool.InputSource
 	rt     *Runtime

@@ -18,8 +18,8 @@ const (
 
 // recordBuffer batches the events of calls without effects and commits them in
 // order. A commit begins after flushDelay, or when the one before has ended. A
-// crash loses the events that wait, which are bounded, and those of the commit in
-// progress. Safe for concurrent use.
+// crash loses the events that wait and the events of the commit in progress. The
+// events that wait are bounded in number and size. Safe for concurrent use.
 type recordBuffer struct {
 	commit func(*journal.Batch) (uint64, error)
 

@@ -43,7 +43,7 @@ type recordedBytes struct {
 	callerKeys map[string]string // callerKey of callers
 }
 
-// byteCount is a number of bytes, and the last one that was stored.
+// byteCount is a number of bytes, and the last number that was stored.
 type byteCount struct{ bytes, stored int64 }
 
 // owner is who something is recorded for: a task with its caller, or a caller. The zero
@@ -53,8 +53,8 @@ type owner struct {
 	caller string // identity.Principal.String
 }
 
-// keys returns the keys of the counters of an owner, with "" for one that it has not. It
-// must be called with mu held.
+// keys returns the keys of the counters of an owner, with "" for a counter that it has not. It must
+// be called with mu held.
 func (r *recordedBytes) keys(o owner) [3]string {
 	task := ""
 	if o.task != "" {
@@ -167,8 +167,8 @@ func (rt *Runtime) callOwner(p identity.Principal) string {
 	return taskPrefix + string(agent.Task)
 }
 
-// measure makes a batch count its bytes. Its records belong to the owner of its first
-// event, or to that of by if it has none.
+// measure makes a batch count its bytes. Its records belong to the owner of its first event.
+// Without an event they belong to the owner of by.
 func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {
 	b.Measured = func(sizes []int) []journal.Record {
 		first := r.principalOwner(by)

@@ -13,8 +13,8 @@ import (
 
 // Some answers of language models cannot be used as they are: they reached their maximum
 // length, are empty, or are calls written as text. The answer is recorded with the finish
-// FinishRepair, and the model is asked again; chat.BuildTurns adds what it is told. The next
-// answer takes its place. Each repair is tried once. After that
+// FinishRepair, and the model is asked again. chat.BuildTurns adds the instruction for the
+// model. The next answer takes its place. Each repair is tried once. After that
 //
 //   - an answer of maximum length is incomplete (Answer.Stop),
 //   - any other is recorded with the finish FinishInvalid, and the turn fails.
@@ -49,9 +49,9 @@ func (s *state) beginning() string {
 	return ""
 }
 
-// repair returns an answer that can be used, joined with the one that it continues, or else
-// one with the finish FinishRepair or FinishInvalid. An empty answer of an agent that will
-// get a message waits for it.
+// repair returns an answer that can be used, joined with the answer that it continues. Else
+// it returns an answer with the finish FinishRepair or FinishInvalid. An empty answer of an
+// agent that will get a message waits for it.
 func (x *exchange) repair(ctx context.Context, answer *model.Answer) (*model.Answer, error) {
 	if answer.Finish != model.FinishEnd || answer.Value != nil {
 		return answer, nil

@@ -21,8 +21,8 @@ import (
 //   - equal answers in a row, and cycles of up to maxCycle answers, within a turn;
 //   - equal messages to the same receiver, also across turns. Delayed ones do not count there.
 //
-// The count of messages that are sent starts at zero when the agent receives something new: that may be their
-// answer, which is no result of a call.
+// The count of sent messages starts at zero when the agent receives something new. This may be
+// the answer to these messages, and such an answer is not the result of a call.
 
 // How often a language model may repeat itself: before it is told, and before its turn ends.
 // A cycle ends the turn after maxCycleAnswers answers, too.
@@ -59,7 +59,7 @@ type observedAnswer struct {
 type sentMessage struct {
 	sum   uint64
 	count int
-	call  identity.CallID // the last one that sent it
+	call  identity.CallID // the last call that sent it
 }
 
 // observe counts the last answer, whose calls have all ended.

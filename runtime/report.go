@@ -89,9 +89,8 @@ func (a *actor) message(to string, payload []byte, kind string) model.Message {
 
 // messagesRead returns how many messages the model had read when it failed, if
 // the error's detail "read" has that number (the script model sets it). It
-// returns 0, which means all messages, if there is no such detail or if the
-// turn read nothing new: otherwise the agent would fail on the same message
-// forever.
+// returns 0 if there is no such detail or if the turn read nothing new. 0 means
+// all messages: otherwise the agent would fail on the same message forever.
 func (a *actor) messagesRead(cause error) int {
 	if e, ok := errors.AsType[*errcode.Error](cause); ok {
 		if read, ok := e.Details["read"].(int); ok && read > a.state.readUpTo {

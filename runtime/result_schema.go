@@ -16,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// CheckResultSchema rejects a schema that no result can be checked against; nil is none.
+// CheckResultSchema rejects a schema that no result can be checked against. Nil means no schema.
 // Errors: InvalidArguments.
 func CheckResultSchema(schema json.RawMessage) error {
 	if schema == nil {
@@ -110,8 +110,8 @@ const correctionSender = "rolecall"
 func isCorrection(m *model.Message) bool { return m.From == correctionSender }
 
 // finishBelow records the final answer of an agent that is not the first. If its role wants
-// a typed result, that is what the parent gets. An answer that does not fit is followed by a
-// correction, in the same commit; after the second one the turn fails with invalid_result.
+// a typed result, that is what the parent gets. A correction follows an answer that does not
+// fit, in the same commit. After the second such answer the turn fails with invalid_result.
 func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 	schema := a.rt.resultSchema(a.agent)
 	if schema == nil {
@@ -135,8 +135,8 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 	return a.commit(b)
 }
 
-// wholeResult returns the typed result of an answer that is not the first agent's. The parent
-// reads only the value, so an answer that is not whole has none.
+// wholeResult returns the typed result of an answer that is not the first agent's. The parent reads
+// only the value, so an answer that is not whole has no typed result.
 func wholeResult(schema json.RawMessage, answer *model.Answer) (json.RawMessage, error) {
 	if answer.Stop != "" {
 		return nil, errcode.New(errcode.InvalidResult, "the result is incomplete (%s)", answer.Stop)
@@ -149,8 +149,9 @@ func correction(problem error) string {
 	return errcode.Message(problem) + ". Answer again, with one JSON value that fits the schema and no other text."
 }
 
-// askForResult sends the first agent of an idle task a message that says why its result does
-// not fit, once, and once more after each retry. It reports whether it did; the task then goes on.
+// askForResult sends a message to the first agent of an idle task. The message says why its result
+// does not fit. It is sent once, and once more after each retry. askForResult reports whether it
+// sent the message; the task then goes on.
 func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem error) (asked bool, err error) {
 	m := model.Message{
 		ID: identity.DeriveID(string(task.ID), "result", strconv.FormatUint(task.EndSeq, 10)), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),
@@ -165,8 +166,8 @@ func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem err
 	return err == nil, err
 }
 
-// resultSchema returns the schema that the result of an agent must fit: that of the task for
-// its first agent, and that of its role for any other. Nil is any result.
+// resultSchema returns the schema that the result of an agent must fit. The first agent of a task
+// has the schema of the task. Any other agent has the schema of its role. Nil allows any result.
 func (rt *Runtime) resultSchema(a org.Agent) json.RawMessage {
 	task, ok := rt.org.TaskByID(a.Task)
 	if !ok || task.Top == a.ID {

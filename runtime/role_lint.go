@@ -65,7 +65,7 @@ type GroupLint struct {
 	Kept      bool
 	Away      bool     // it is not registered, or has another owner than when the role was written
 	Tools     int      // while all groups with hours are open
-	Used      int      // those of Tools that were called
+	Used      int      // the Tools that were called
 	Calls     int      // of its tools
 	Called    []string // names of the tools that were called: a group of these alone would be enough
 	HasHours  bool
@@ -89,10 +89,12 @@ type LintedTool struct {
 // since q.From, and the events of the tasks that ran then.
 //
 // What the role holds now allows some of the recorded calls, and of the recorded creations of
-// roles, agents and tasks. The kept sets allow all of these: those of its agents and callers,
-// and those that the role limits. They contain no tool that the role does not hold.
+// roles, agents and tasks. The kept sets allow all of these calls and creations: by its agents
+// and callers, and by others that the role limits. They contain no tool that the role does not
+// hold.
 //
-// Errors: RoleNotFound, InvalidRole for root, whose role is fixed, those of the store and of ctx.
+// Errors: RoleNotFound; InvalidRole for root, whose role is fixed; the errors of the store and of
+// ctx.
 func (rt *Runtime) LintRole(ctx context.Context, q LintQuery) (RoleLint, error) {
 	if q.Role == org.RootRole {
 		return RoleLint{}, errcode.New(errcode.InvalidRole, "lint role root: it is fixed, and uses %s alone; organization.grant says what it may grant", toolgroups.OrgManagement)
@@ -122,8 +124,8 @@ func (rt *Runtime) LintRole(ctx context.Context, q LintQuery) (RoleLint, error) 
 	return l.out, err
 }
 
-// lintStart returns the number after which the events of a lint are read, and that after which
-// they count: the agents of tasks that ran then were spawned before.
+// lintStart returns the number after which the events of a lint are read, and the number after
+// which they count. The two differ because the agents of tasks that ran then were spawned before.
 func (rt *Runtime) lintStart(ctx context.Context, from time.Time) (after, counted uint64, err error) {
 	if from.IsZero() {
 		return 0, 0, nil
@@ -241,8 +243,8 @@ func (l *linter) addAllowed(e journal.Event, call journal.ToolCall, share org.Ro
 	}
 }
 
-// countTool returns the entry of a tool. Beyond a number of them it returns one that is in no
-// list.
+// countTool returns the entry of a tool. If there are most entries already, it returns a new entry
+// that is in no list.
 func countTool(tools map[string]*LintedTool, name string, most int) *LintedTool {
 	t := tools[name]
 	if t == nil {
@@ -295,9 +297,10 @@ func (l *linter) callsOf(name string) LintedTool {
 	return LintedTool{}
 }
 
-// addNeeds adds what a tool that was called needs. One that is not registered needs its group
-// while that has no tools: its server may be away. The group may be below any held one that is
-// away, unless it is held itself or below one that is there.
+// addNeeds adds what a tool that was called needs. A tool that is not registered needs its
+// group while the group has no tools: its server may be away. The group may be below any held
+// group that is away. This does not apply if it is held itself, or if it is below a held group
+// that is there.
 func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 	h, ok := s.LookupTool(t.Name)
 	if !ok {
@@ -352,7 +355,7 @@ func appendNewIDs(list, more []toolgroups.GroupID) []toolgroups.GroupID {
 	return list
 }
 
-// sortedTools returns tools by name, and marks those that are gone.
+// sortedTools returns tools by name, and marks tools that are gone.
 func sortedTools(s *toolgroups.Snapshot, tools map[string]*LintedTool) (list []LintedTool) {
 	for _, t := range tools {
 		_, registered := s.LookupTool(t.Name)

@@ -126,8 +126,9 @@ type flaggedTools struct {
 	groups []flaggedGroup
 }
 
-// findJoins returns the sets of a role whose tools have all flags together: what it uses; and, if
-// it may grant tools, what it uses with what it may grant.
+// findJoins returns the sets of a role whose tools have all flags together. One set has the tools
+// that the role uses. If the role may grant tools, the other set has the tools that it uses or may
+// grant.
 func findJoins(s *toolgroups.Snapshot, role *org.Role) (list []LintFinding) {
 	use, grant := flaggedToolsOf(s, UseSet, role.Bound(role.Use)), flaggedToolsOf(s, GrantSet, role.Bound(role.Grant))
 	if joins := use.join(); joins != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// placeFinder knows where agents stood, also those that are terminated.
+// placeFinder knows the places of agents, also of terminated agents.
 type placeFinder map[identity.AgentID]agentOrigin
 
 // agentOrigin is what the record says of a new agent.

@@ -18,7 +18,7 @@ import (
 )
 
 // The default disk reserve is 256 MiB, or a quarter of a disk under 1 GiB. The outcome of
-// a call is small, but the commit that writes it may copy large values that are stored
+// a call is small. But the commit that writes it may copy large values that are stored
 // next to it.
 const (
 	maxDefaultReserve   = 256 << 20
@@ -54,8 +54,8 @@ func newDiskGuard(store journal.Store, recorded *recordedBytes, limits func() St
 	return &diskGuard{disk: disk, recorded: recorded, limits: limits, log: log}
 }
 
-// exchange replaces the bytes that a holder has, in one step. If bytes do not fit, the
-// former ones stay held. Errors: storage_low.
+// exchange replaces the bytes that a holder has, in one step. If bytes do not fit, the former bytes
+// stay held. Errors: storage_low.
 func (g *diskGuard) exchange(former, bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -246,7 +246,7 @@ func (h *diskHold) set(bytes int64) error {
 	return err
 }
 
-// grow holds bytes more. Errors: those of set.
+// grow holds bytes more. Errors: the errors of set.
 func (h *diskHold) grow(bytes int64) error { return h.set(h.bytes + bytes) }
 
 // wait blocks until set succeeds, or ctx ends. Its error is the cause of the end.

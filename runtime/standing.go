@@ -24,7 +24,7 @@ const kindStanding = "standingApproval"
 const (
 	maxStanding       = 10_000
 	maxTaskStanding   = 20
-	maxPersonStanding = 1000 // of the tasks of a caller; those of the operator have half of all
+	maxPersonStanding = 1000 // of the tasks of a caller; the tasks of the operator have half of all
 )
 
 // StandingApproval lets further calls of an agent run that fit a pattern, without asking people
@@ -80,7 +80,7 @@ func (t *standingTable) find(id string) (StandingApproval, bool) {
 	return StandingApproval{}, false
 }
 
-// list returns those that match, oldest first.
+// list returns the standing approvals that match, oldest first.
 func (t *standingTable) list(match func(*StandingApproval) bool) []StandingApproval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *standingTable) list(match func(*StandingApproval) bool) []StandingAppro
 	return list
 }
 
-// ofAgent returns those of an agent, oldest first.
+// ofAgent returns the standing approvals of an agent, oldest first.
 func (t *standingTable) ofAgent(id identity.AgentID) (list []StandingApproval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -341,8 +341,8 @@ func (rt *Runtime) maySeeStanding(by identity.Principal, s *StandingApproval) bo
 }
 
 // RevokeStanding ends a standing approval: no call that starts after it returns is covered. by is
-// an operator, or a person whose votes its rules count. Errors: ApprovalNotFound if there is none
-// for the person.
+// an operator, or a person whose votes its rules count. Errors: ApprovalNotFound if there is no
+// such approval for the person.
 func (rt *Runtime) RevokeStanding(by Requester, id, reason string) error {
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
 		s, ok := rt.standing.find(id)

@@ -31,8 +31,8 @@ type state struct {
 	plan        plan
 
 	pending   []model.Call                    // calls of the last answer that have no outcome yet
-	refused   *refused                        // the one of them that is denied; nil if there is none
-	started   map[identity.CallID]tool.Effect // those of them whose intent is recorded
+	refused   *refused                        // the denied call among them; nil if none is denied
+	started   map[identity.CallID]tool.Effect // the calls among them whose intent is recorded
 	hasUnseen bool                            // there is something the model has not been sent
 	last      journal.EventBody               // the last ModelAnswered or Failed event
 
@@ -144,9 +144,9 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	}
 }
 
-// startedEffect returns the effect class of a call that was started. One that has used an
-// approval is never repeated, as if it were Mutating: the rules may be gone, and the arguments
-// were perhaps an approver's.
+// startedEffect returns the effect class of a call that was started. A call that has used an
+// approval is never repeated, as if it were Mutating. The rules may be gone, and an approver
+// may have set the arguments.
 func startedEffect(b journal.ToolCall) tool.Effect {
 	if b.Approval != "" {
 		return tool.Mutating

@@ -22,8 +22,8 @@ func (rt *Runtime) AgentStatus(agent org.Agent) org.AgentStatus {
 	return org.AgentWaiting
 }
 
-// TaskStatus returns the status of a task now, for a record that was read before: that of
-// the record if the task had ended, else Running, Waiting, Paused or Interrupted.
+// TaskStatus returns the current status of a task, for a record that was read before. If the task
+// had ended, this is the status of the record. Else it is Running, Waiting, Paused or Interrupted.
 func (rt *Runtime) TaskStatus(task org.Task) org.TaskStatus {
 	if task.Status.Ended() {
 		return task.Status

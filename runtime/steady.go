@@ -91,8 +91,8 @@ func callsSum(a *model.Answer) uint64 {
 	return h.sum()
 }
 
-// resultsSum returns the steady sum of results. Their order does not count: it is that in which
-// concurrent calls end.
+// resultsSum returns the steady sum of results. Their order does not count: it is the order in
+// which concurrent calls end.
 func resultsSum(items []model.Item) (sum uint64) {
 	for _, item := range items {
 		if item.Result != nil {
@@ -192,8 +192,8 @@ func (h *summer) isVolatile(field string) bool {
 	return volatile
 }
 
-// match returns the end of the match of a regular expression in text, 0 if there is none or no
-// matches are left.
+// match returns the end of the match of a regular expression in text. It returns 0 if nothing
+// matches or no matches are left.
 func (h *summer) match(pattern *regexp.Regexp, text string) (end int) {
 	if h.matches == 0 {
 		return 0
@@ -220,8 +220,8 @@ func (h *summer) steadyText(text string) string {
 	return out.String() + text[copied:]
 }
 
-// volatileLen returns the length of the id or the time at the begin of a text, which is that of
-// a word; 0 if there is none.
+// volatileLen returns the length of the id or the time at the begin of a text. The text must start
+// at the begin of a word. volatileLen returns 0 if there is no id and no time.
 func (h *summer) volatileLen(text string) int {
 	if text[0] < '0' || text[0] > '9' {
 		digits := 0

@@ -20,7 +20,7 @@ var defaultStorage = StorageLimits{
 	RecordedPerTask: 1 << 30, RecordedPerCaller: 16 << 30, Recorded: 256 << 30,
 }
 
-// orDefault returns s with its zero limits replaced by those of other.
+// orDefault returns s with the limits of other in place of its zero limits.
 func (s StorageLimits) orDefault(other StorageLimits) StorageLimits {
 	return StorageLimits{
 		WorkspaceBytes: cmp.Or(s.WorkspaceBytes, other.WorkspaceBytes),

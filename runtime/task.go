@@ -18,18 +18,23 @@ import (
 // StartTask creates a task and starts work on it. It returns when the task is
 // committed.
 //
-// If the caller has started a task with the same key and the same spec before, StartTask
-// returns the id of that task, which may have ended.
+// The caller may have started a task with the same key and the same spec before. Then
+// StartTask returns the id of that task, which may have ended.
 //
 // The files of the spec become artifacts of the task. The first message names them, and holds
 // the content of short texts.
 //
 // A task of an external caller uses the caller's configured workspace, if there is one.
 //
-// Errors: those of org.PrepareTask and org.Org.StartTask, InvalidArguments for the files, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
-// contains the data directory or an external caller names a directory, WorkspaceNotBound if
-// the caller may not use the workspace that the spec names, and Conflict if the key was used
-// with another spec.
+// Errors:
+//
+//   - the errors of org.PrepareTask and org.Org.StartTask
+//   - InvalidArguments for the files
+//   - StorageLow and QuotaExceeded
+//   - InsufficientPermissions if the workspace contains the data directory, or if an external
+//     caller names a directory
+//   - WorkspaceNotBound if the caller may not use the workspace that the spec names
+//   - Conflict if the key was used with another spec
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	if spec.Driven {
 		return "", errcode.New(errcode.InvalidArguments, "start a task that a program drives: only DriveTask does, which returns its driver")
@@ -373,8 +378,8 @@ func resultOf(a model.Answer) json.RawMessage {
 	return text
 }
 
-// endTask records the end of a task, unless it has ended, stops its agents and
-// releases those that wait for it.
+// endTask records the end of a task, unless it has ended. It stops the agents of the task and
+// releases goroutines that wait for the task.
 func (rt *Runtime) endTask(task *org.Task, end org.TaskEnd) error {
 	return rt.commitTaskEnd(task, rt.taskEndBatch(task, end))
 }

@@ -50,8 +50,9 @@ func distinctRefs(text []byte) (refs []string) {
 	return refs
 }
 
-// picture returns an artifact of a task as a content; the zero Content if it is no picture of the
-// task, or one of more than most bytes. The data is read only if the record says that it is one.
+// picture returns an artifact of a task as a content. It returns the zero Content if the artifact
+// is not a picture of the task, or has more than most bytes. It reads the data only if the record
+// says that the artifact is such a picture.
 func (s *ArtifactStore) picture(ctx context.Context, ref string, task org.Task, most int) (tool.Content, error) {
 	a, err := readRecord[Artifact](ctx, s.store, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
 	switch {

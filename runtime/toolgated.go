@@ -70,9 +70,9 @@ func (x *exchange) isUngrounded() bool {
 	return x.req.gating == toolgroups.StrictlyGated && !x.a.state.grounded
 }
 
-// withholdUngrounded returns answer, or ungroundedText in the place of a final answer, or of its
-// beginning, that is not from the results of tools. What the model wrote is not kept: readers of the record
-// would see it.
+// withholdUngrounded returns answer, with ungroundedText in place of a final answer that is not
+// from the results of tools. It also replaces the beginning of such an answer. What the model
+// wrote is not kept: readers of the record would see it.
 func (x *exchange) withholdUngrounded(answer *model.Answer) *model.Answer {
 	final := answer.Finish == model.FinishEnd || answer.Finish == model.FinishResult || answer.Repair == model.RepairContinue
 	if !final || !x.isUngrounded() {

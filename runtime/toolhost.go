@@ -27,8 +27,8 @@ var _ builtin.Deps = (*ToolHost)(nil)
 // ToolHost returns what the built-in tools need.
 func (rt *Runtime) ToolHost() *ToolHost { return &ToolHost{rt} }
 
-// FindRole implements builtin.RoleManager. It finds declared roles and those of tasks of
-// the same caller. Of the groups of the role it names only those that the caller has.
+// FindRole implements builtin.RoleManager. It finds declared roles and the roles of tasks of the
+// same caller. Of the groups of the role it names only groups that the caller has.
 func (h *ToolHost) FindRole(_ context.Context, c tool.Call, name string) (*org.Role, error) {
 	role, ok := h.rt.org.RoleForAgent(c.By.Agent, name)
 	if !ok {
@@ -39,7 +39,7 @@ func (h *ToolHost) FindRole(_ context.Context, c tool.Call, name string) (*org.R
 }
 
 // SearchRoles implements builtin.RoleManager. It finds the roles that org.Org.SpawnableRoles
-// returns. Of their groups it names only those that the caller has.
+// returns. Of their groups it names only groups that the caller has.
 func (h *ToolHost) SearchRoles(_ context.Context, c tool.Call, query string, limit int) ([]org.Role, int, error) {
 	list, total := h.rt.org.SpawnableRoles(c.By.Agent, query, limit)
 	for i := range list {

@@ -154,8 +154,8 @@ func (t *tracker) untrack(id identity.TaskID) {
 	}
 }
 
-// setDeadline calls cancel on a goroutine of its own after d, unless the task has ended, this
-// process has taken it up, or the runtime is closing by then.
+// setDeadline calls cancel on a goroutine of its own after d. It does not call cancel if the task
+// has ended by then, if this process has taken it up, or if the runtime is closing.
 func (t *tracker) setDeadline(id identity.TaskID, d time.Duration, cancel func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -275,8 +275,8 @@ func (t *tracker) releaseEnded(id identity.TaskID) {
 	}
 }
 
-// stoppedOf returns a channel that is closed when no agent of a task that has ended is active,
-// nil if there is none now.
+// stoppedOf returns a channel that is closed when no agent of a task that has ended is active. It
+// returns nil if no such agent is active now.
 func (t *tracker) stoppedOf(id identity.TaskID) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -312,8 +312,8 @@ func (t *tracker) hasNewMessages(run *taskRun) bool {
 	return run.newMessages
 }
 
-// end stops the work on a task and wakes those that wait for it. ended is the
-// record of its end if the caller's commit wrote it, else nil.
+// end stops the work on a task and wakes goroutines that wait for it. ended is the record of its
+// end if the caller's commit wrote it, else nil.
 func (t *tracker) end(id identity.TaskID, ended *org.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,8 +15,8 @@ type delayedMessage struct {
 	at time.Time // on the monotonic clock, so that a step of the wall clock changes no delay
 }
 
-// schedule queues the delayed messages in a list for delivery when they are due. It
-// ignores those of tasks that are not tracked.
+// schedule queues the delayed messages in a list for delivery when they are due. It ignores
+// messages of tasks that are not tracked.
 func (t *tracker) schedule(list []journal.Message) {
 	if !slices.ContainsFunc(list, func(m journal.Message) bool { return !m.Due.IsZero() }) {
 		return
@@ -32,8 +32,8 @@ func (t *tracker) schedule(list []journal.Message) {
 }
 
 // remainingDelay returns how long a message still has to wait. It is never longer than
-// the delay that the message was sent with: the wall clock may have been set back since
-// another process sent it.
+// the delay of the message when it was sent. The wall clock may have been set back
+// since another process sent the message.
 func remainingDelay(m journal.Message, now time.Time) time.Duration {
 	return max(0, min(m.Due.Sub(now), m.Due.Sub(m.CreatedAt)))
 }

@@ -12,7 +12,7 @@ type driverMail struct {
 	unread bool          // a message has arrived since the inbox was last read; guarded by tracker.mu
 }
 
-// signal wakes the driver that waits, or the next one that does.
+// signal wakes the driver that waits, or the next driver that waits.
 func (m *driverMail) signal() {
 	select {
 	case m.ready <- struct{}{}:

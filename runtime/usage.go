@@ -110,8 +110,8 @@ func (t *TaskTally) add(e journal.Event) {
 	t.Agents[e.Agent] = t.Agents[e.Agent].plus(one)
 }
 
-// use counts requests of an agent: those without an answer, and one with this usage if it is of
-// a language model. What such a model does not report is estimated.
+// use counts requests of an agent. It counts the requests without an answer, and the request with
+// this usage if it is of a language model. What such a model does not report is estimated.
 func (t *TaskTally) use(agent identity.AgentID, unanswered int, u model.TokenUsage) {
 	used := usageAmounts(u)
 	used[requestQuantity] = int64(unanswered)

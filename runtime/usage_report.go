@@ -47,7 +47,7 @@ type UsageReport struct {
 
 // ReportUsage counts calls, tokens and costs in the recorded events. It reads all events since
 // q.From. Requests to models that failed are not counted: only the provider knows what they
-// used. Errors: those of the store and of ctx.
+// used. Errors: the errors of the store and of ctx.
 func (rt *Runtime) ReportUsage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	after := uint64(0)
 	if !q.From.IsZero() {

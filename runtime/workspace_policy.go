@@ -13,7 +13,7 @@ import (
 )
 
 // Workspace is a directory that the operator has configured for callers and tasks. The zero
-// Workspace is none.
+// Workspace means no workspace.
 type Workspace struct {
 	Name     string // by which requests name it; "" if they cannot
 	Path     string // as ResolveWorkspace returns it
@@ -26,9 +26,10 @@ type TokenWorkspace struct {
 	Role string // name of the token's configured role; "" for a token of the operator
 }
 
-// WorkspacePolicy says which directories callers work in. The workspace of a caller is that
-// of its token, else that of its role, else the default. A caller with none of them has a
-// private directory in each role, as all have with the zero WorkspacePolicy.
+// WorkspacePolicy says which directories callers work in. A caller has the workspace of its
+// token, else the workspace of its role, else the default. A caller without any of them has
+// a private directory in each role. With the zero WorkspacePolicy, all callers have private
+// directories.
 type WorkspacePolicy struct {
 	Named   map[string]Workspace // by name; requests of the operator may name all of them
 	Default Workspace
@@ -51,7 +52,7 @@ func (w *workspaces) taskWorkspaceOf(caller identity.Principal) Workspace {
 	return w.workspaceOf(caller)
 }
 
-// workspaceIn returns the workspace of a caller's token, else that of a role, else the
+// workspaceIn returns the workspace of a caller's token, else the workspace of a role, else the
 // default.
 func (w *workspaces) workspaceIn(caller identity.Principal, id identity.RoleID) Workspace {
 	p := w.policy()
@@ -75,8 +76,8 @@ type sessionDirKey struct{}
 
 // WithSessionDir returns a context for calls and tasks of one external caller. They use dir
 // in place of the caller's configured workspace. Calls are denied if dir is not that
-// workspace or a directory below it. Tasks that work in another workspace, that of the role in
-// tasks.as, do not use it. dir is a path as ResolveWorkspace returns it.
+// workspace or a directory below it. Tasks that work in the workspace of the role in tasks.as
+// do not use dir. dir is a path as ResolveWorkspace returns it.
 func WithSessionDir(ctx context.Context, dir string) context.Context {
 	return context.WithValue(ctx, sessionDirKey{}, dir)
 }
@@ -105,8 +106,8 @@ func (w *workspaces) callerPlace(ctx context.Context, by identity.Principal) (pl
 const operatorHolder = "operator"
 
 // sharedPlace returns where all agents of a task with a directory work. The task of an
-// external caller may use it as long as the caller may, and a named one as long as it is
-// configured.
+// external caller may use it as long as the caller may. A task may use a named workspace
+// as long as it is configured.
 func (w *workspaces) sharedPlace(by identity.Principal, task *org.Task) (place, error) {
 	caller, external := task.ExternalCaller()
 	if !external && task.WorkspaceName == "" { // the operator named a path
@@ -124,9 +125,12 @@ func (w *workspaces) sharedPlace(by identity.Principal, task *org.Task) (place, 
 
 // assign sets the directory of a task to start.
 //
-// Errors: WorkspaceNotBound if the caller may not use the workspace that the task names,
-// whether or not it exists; InsufficientPermissions if an external caller names a path, or
-// if the workspace contains the data directory.
+// Errors:
+//
+//   - WorkspaceNotBound if the caller may not use the workspace that the task names,
+//     whether or not the workspace exists
+//   - InsufficientPermissions if an external caller names a path, or if the workspace
+//     contains the data directory
 func (w *workspaces) assign(ctx context.Context, spec *org.TaskSpec) error {
 	if spec.Caller.Kind == identity.Caller {
 		return w.assignOfCaller(ctx, spec)

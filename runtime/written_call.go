@@ -16,8 +16,8 @@ import (
 const maxWrittenCall = 64 << 10
 
 // writtenCall returns the name of the tool that a text calls, "" if the text is not a call. The
-// whole text must be one or several calls of tools in the list, in one of these forms, alone
-// or in a Markdown code fence:
+// whole text must be one or more calls of tools in the list. A Markdown code fence may enclose
+// them. The forms of a call are:
 //
 //	{"name": "read_file", "arguments": {…}}
 //	{"function": {"name": "read_file", "arguments": {…}}}
@@ -27,7 +27,7 @@ const maxWrittenCall = 64 << 10
 //	<tool_call>…</tool_call>, and other marks before one of the above
 //	[TOOL_CALLS]read_file{…}
 //
-// Brackets and quotes may be those of Chinese and Japanese.
+// Brackets and quotes may be Chinese or Japanese.
 func writtenCall(text string, tools []string) (name string) {
 	if len(text) > maxWrittenCall || len(tools) == 0 {
 		return ""
@@ -68,7 +68,7 @@ var asciiBrackets = strings.NewReplacer("｛", "{", "｝", "}", "［", "[", "］
 var callMarks = strings.NewReplacer("<tool_call>", "\x00", "</tool_call>", "\x00", "<tool_calls>", "\x00", "</tool_calls>", "\x00",
 	"<function_call>", "\x00", "</function_call>", "\x00", "[TOOL_CALLS]", "\x00", "<|python_tag|>", "\x00")
 
-// callForms match calls that are not JSON. Their group is the name. markedCall matches one that
+// callForms match calls that are not JSON. Their group is the name. markedCall matches a call that
 // needs a mark.
 var (
 	callForms = []func() *regexp.Regexp{
@@ -105,8 +105,8 @@ func hasOnly(object gjson.Result, fields ...string) bool {
 	return only
 }
 
-// callee returns the name of the tool that a JSON object calls. It is "" if the object has
-// other fields than those of a call, or lacks some.
+// callee returns the name of the tool that a JSON object calls. It is "" if the object has fields
+// that a call does not have, or lacks fields of a call.
 func callee(object gjson.Result, tools []string) string {
 	if !hasOnly(object, "name", "arguments", "parameters", "args", "id", "type", "index") {
 		return ""
@@ -119,8 +119,8 @@ func callee(object gjson.Result, tools []string) string {
 	return ""
 }
 
-// knownTool returns the name of a tool in the list, by its name or the one under which
-// providers offer it; "" if there is none.
+// knownTool finds a tool in the list, by its name or by the name under which providers offer it. It
+// returns the name of the tool, or "" if there is no such tool.
 func knownTool(name string, tools []string) string {
 	i := slices.IndexFunc(tools, func(t string) bool { return t == name || chat.ProviderName(t) == name })
 	if i < 0 {

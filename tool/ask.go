@@ -53,9 +53,13 @@ func BindInput(ctx context.Context, c Call, d Definition) context.Context {
 // function then runs again from its beginning, and Ask returns the answer. So a tool asks before
 // it acts (AsksFirst).
 //
-// Errors: InputUnavailable if no person can be asked, if the tool does not declare that it asks
-// (Options.Asks), or if it has asked too much; InputRequired if the call ends here;
-// InvalidArguments for an invalid question or answer; and those of ctx.
+// Errors:
+//
+//   - InputUnavailable if no person can be asked, if the tool does not declare that it asks
+//     (Options.Asks), or if it has asked too much
+//   - InputRequired if the call ends here
+//   - InvalidArguments for an invalid question or answer
+//   - the errors of ctx
 func Ask(ctx context.Context, q Question) (Answer, error) {
 	all, err := RequestInput(ctx, nil, InputRequest{Name: q.Name, Question: &q})
 	if err != nil {
@@ -64,7 +68,7 @@ func Ask(ctx context.Context, q Question) (Answer, error) {
 	return *all[0].Answer, nil
 }
 
-// AskModel asks the model of the client that calls. Errors are those of Ask.
+// AskModel asks the model of the client that calls. It returns the errors of Ask.
 func AskModel(ctx context.Context, r ModelRequest) (ModelReply, error) {
 	all, err := RequestInput(ctx, nil, InputRequest{Model: &r})
 	if err != nil {
@@ -73,7 +77,7 @@ func AskModel(ctx context.Context, r ModelRequest) (ModelReply, error) {
 	return *all[0].Reply, nil
 }
 
-// ListRoots asks the client that calls for its roots. Errors are those of Ask.
+// ListRoots asks the client that calls for its roots. It returns the errors of Ask.
 func ListRoots(ctx context.Context) ([]Root, error) {
 	all, err := RequestInput(ctx, nil, InputRequest{})
 	if err != nil {
@@ -99,8 +103,8 @@ func LastMemo(ctx context.Context) json.RawMessage {
 }
 
 // RequestInput asks for several things at once, and returns the responses in their order. With a
-// memo, the tool promises to continue from it (LastMemo) when its function runs again, without a
-// repetition of what it has done. Errors are those of Ask.
+// memo, the tool promises to continue from it (LastMemo) when its function runs again. It must
+// not repeat work that it has done. RequestInput returns the errors of Ask.
 func RequestInput(ctx context.Context, memo json.RawMessage, requests ...InputRequest) ([]InputResponse, error) {
 	a, ok := ctx.Value(askingKey{}).(*asking)
 	switch {

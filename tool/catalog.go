@@ -7,10 +7,10 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Catalog lets clients that know resources and prompts, such as those of the Model Context
-// Protocol, use a tool for them. It is set in the Definition of the tool. Each request of such
-// a client becomes a call of the tool, which passes the gate like any other. A caller that may
-// not call the tool reads and lists nothing with it.
+// Catalog lets clients that know resources and prompts use a tool for them. Clients of the
+// Model Context Protocol know these. It is set in the Definition of the tool. Each request of
+// such a client becomes a call of the tool, which passes the gate like any other. A caller
+// that may not call the tool reads and lists nothing with it.
 //
 // A Catalog decides no permissions. Its methods must be safe for concurrent use and must not
 // block. Two Catalogs of the same tool must be equal by reflect.DeepEqual.

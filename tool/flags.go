@@ -59,7 +59,7 @@ type Flags uint8
 // known is set in all Flags that FlagsOf has made.
 const known Flags = 1 << 7
 
-// FlagsOf returns known Flags: those of the list, and no others.
+// FlagsOf returns known Flags: the flags of the list, and no others.
 func FlagsOf(list ...Flag) Flags {
 	f := known
 	for _, flag := range list {

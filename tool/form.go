@@ -32,8 +32,8 @@ type Field struct {
 // Choice is one value of a field with choices.
 type Choice struct{ Value, Title string }
 
-// Fields returns the fields of the form in the order of the schema. A question without a schema,
-// or with an invalid one, has none. Titles and descriptions are not sanitized.
+// Fields returns the fields of the form in the order of the schema. A question without a schema, or
+// with an invalid schema, has no fields. Titles and descriptions are not sanitized.
 func (q Question) Fields() []Field {
 	f, err := parseForm(q.Name, q.AnswerSchema())
 	if err != nil || q.URL != "" {
@@ -93,8 +93,8 @@ type titledValue struct {
 	Title string `json:"title"`
 }
 
-// formats are the formats of texts. There is none for passwords: a question must not ask for
-// what is secret.
+// formats are the formats of texts. There is none for passwords: a question must not ask for a
+// secret.
 var formats = []string{"", "email", "uri", "date", "date-time"}
 
 // parseForm parses the schema of a question.

@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// maxRoots is how many roots of a client a tool gets, the first ones.
+// maxRoots is how many roots of a client a tool gets. It gets the first roots.
 const maxRoots = 100
 
 // Root is a directory in which the user of a client works.
@@ -100,7 +100,7 @@ type InputSource interface {
 	LastMemo() json.RawMessage
 
 	// RequestInput returns the responses to the requests of a round, in their order. It
-	// returns within a time that it bounds. Errors are those of RequestInput.
+	// returns within a time that it bounds. It returns the errors of RequestInput.
 	RequestInput(ctx context.Context, round InputRound) ([]InputResponse, error)
 }
 

@@ -38,20 +38,20 @@ type Options struct {
 
 // New returns a Tool that calls a Go function.
 //
-// In must be a struct or a map with string keys. The input schema is inferred from it: the
-// names are those of `json` tags and the descriptions are the `jsonschema` tags. Fields
-// without omitempty are required, and a struct has no further properties. Arguments are
-// decoded with encoding/json, so a number in a field of type any becomes a float64; use
-// json.RawMessage to keep all digits.
+// In must be a struct or a map with string keys. The input schema is inferred from it. The
+// `json` tags give the names, and the `jsonschema` tags give the descriptions. Fields without
+// omitempty are required, and a struct has no further properties. Arguments are decoded with
+// encoding/json, so a number in a field of type any becomes a float64; use json.RawMessage to
+// keep all digits.
 //
-// The return value of fn becomes the Result: a string is its Text, a Result is used as it is,
-// and anything else is its Structured JSON. An error of fn is a failure that the model reads:
-// with the code and message of an *errcode.Error, else with the code tool_execution_failed and
+// The return value of fn becomes the Result. A string is its Text, a Result is used as it is,
+// and anything else is its Structured JSON. An error of fn is a failure that the model reads.
+// It has the code and message of an *errcode.Error, else the code tool_execution_failed and
 // the error's text. An error after ctx has ended is returned by Call instead.
 //
-// fn may be called concurrently. CurrentCall returns the Call that it serves. New returns an error for
-// an invalid name (CheckName), for a type or schema that cannot describe arguments, and for an
-// invalid Listing.
+// fn may be called concurrently. CurrentCall returns the Call that it serves. New returns an
+// error for an invalid name (CheckName) and for an invalid Listing. It also returns an error
+// for a type or schema that cannot describe arguments.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Tool, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -136,10 +136,10 @@ type typedTool[In, Out any] struct {
 // Definition implements Tool.
 func (t *typedTool[In, Out]) Definition() Definition { return t.definition }
 
-// SchemaOf returns the compiled input schema of a definition of t, which may differ from that
-// of t itself. The schema of a tool of New is compiled by New, or at its first use with
-// Options.CompileLater. That of a declared tool (Definition.Declared) is compiled at its first use.
-// Any other is compiled now.
+// SchemaOf returns the compiled input schema of a definition of t. The definition may differ from
+// the definition of t itself. The schema of a tool of New is compiled by New, or at its first use
+// with Options.CompileLater. The schema of a declared tool (Definition.Declared) is compiled at its
+// first use. Any other schema is compiled now.
 func SchemaOf(t Tool, d Definition) (*argschema.Schema, error) {
 	if f, ok := t.(schemaOwner); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {

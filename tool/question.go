@@ -56,8 +56,8 @@ type Answer struct {
 // consentSchema is the schema of a question without one.
 const consentSchema = `{"type":"object","properties":{}}`
 
-// AnswerSchema returns the schema of the answer: Schema, or that of an empty object. A question
-// with a URL has none.
+// AnswerSchema returns the schema of the answer: Schema, or the schema of an empty object. A
+// question with a URL has none.
 func (q Question) AnswerSchema() json.RawMessage {
 	switch {
 	case q.URL != "":

@@ -150,9 +150,9 @@ type Call struct {
 	Secure json.RawMessage            `json:"-"` // secure arguments, not validated; nil if there are none
 }
 
-// FairKey returns the key of a call where places are shared fairly: its owner, and the agent
-// or user that calls, as a member of the owner. A call that did not pass a gate has no Owner;
-// its caller takes that place.
+// FairKey returns the key of a call where places are shared fairly. The key is its owner, and
+// the agent or user that calls, as a member of the owner. A call that did not pass a gate has
+// no Owner; its caller takes that place.
 func (c Call) FairKey() (owner, member string) {
 	member = cmp.Or(c.By.Key(), c.By.String())
 	return cmp.Or(c.Owner, member), member
@@ -201,8 +201,8 @@ type Tool interface {
 	Call(ctx context.Context, c Call) (Result, error)
 }
 
-// Failure returns the Result of a call that was denied or failed, in the form that models read:
-// {"error": code, "toolName": name, "message": text} and the details of an *errcode.Error.
+// Failure returns the Result of a call that was denied or failed. Models read the form {"error":
+// code, "toolName": name, "message": text}. The details of an *errcode.Error are added.
 func Failure(name string, err error) Result {
 	body := map[string]any{}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {

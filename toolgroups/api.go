@@ -37,7 +37,7 @@ func newAPIGroups(g *group) []*group {
 	return list
 }
 
-// allHandles returns the tools of g and those of its groups server/api.
+// allHandles returns the tools of g and the tools of its groups server/api.
 func (g *group) allHandles() []*ToolHandle {
 	list := g.tools[:len(g.tools):len(g.tools)]
 	for _, api := range g.apis {
@@ -93,7 +93,8 @@ func (tx *Tx) dropTakenAPIs(edits []*groupEdit, names map[string]*ToolHandle) {
 	}
 }
 
-// group returns the group with an id, which may be of the form server/api, or that of a read part.
+// group returns the group with an id. The id may have the form server/api, or be the id of a read
+// part.
 func (s *Snapshot) group(id GroupID) (*group, bool) {
 	whole, reads := id.WholeGroup()
 	g, ok := s.wholeGroup(whole)
@@ -119,7 +120,7 @@ func (s *Snapshot) wholeGroup(id GroupID) (*group, bool) {
 	return &group{GroupInfo: GroupInfo{ID: id, Description: "A tool that the server " + server + " does not offer", Owner: home.Owner}}, true
 }
 
-// withoutAPIs returns handles without those that it has under their own names.
+// withoutAPIs returns handles without tools that it also has under their own names.
 func withoutAPIs(handles []*ToolHandle) []*ToolHandle {
 	if !slices.ContainsFunc(handles, (*ToolHandle).IsAPI) {
 		return handles

@@ -48,7 +48,7 @@ func (h *ToolHandle) hasName(name string) bool {
 	})
 }
 
-// addApprovalRule adds a rule to those of a tool, once.
+// addApprovalRule adds a rule to the rules of a tool, once.
 func (v *View) addApprovalRule(h *ToolHandle, r approval.Rule) {
 	if v.approvals == nil {
 		v.approvals = map[uint32]approval.Rules{}
@@ -57,7 +57,8 @@ func (v *View) addApprovalRule(h *ToolHandle, r approval.Rule) {
 }
 
 // ApprovalRules returns the rules of a tool that the View of e allows, nil if its calls wait for no
-// person. approval.Rules.ForArguments returns those of a call. Callers must not change the list.
+// person. approval.Rules.ForArguments returns the rules of a call. Callers must not change the
+// list.
 func (e *Evaluation) ApprovalRules(h *ToolHandle) approval.Rules {
 	if e.view == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// DeclareGroups replaces the declared groups: those that modules of the configuration will
-// register, which have not started yet or cannot be reached. A declared group has no
+// DeclareGroups replaces the declared groups. Modules of the configuration will register
+// them. These modules have not started yet or cannot be reached. A declared group has no
 // tools. Sets may name it: they are bound to the owner that is to register it.
 //
 // A registered group is known by its registration alone, whatever is declared.

@@ -6,9 +6,9 @@ import "slices"
 const MaxFallbackTools = 8
 
 // FallbackTools returns the names of tools that may be called instead of h, which is
-// unavailable: those of the fallback groups of the groups with h. Only tools that s allows
-// are among them, and only groups that its View contains have a fallback there. It returns at
-// most MaxFallbackTools names.
+// unavailable. They are in the fallback groups of the groups that contain h. FallbackTools
+// returns only tools that s allows. It uses only the fallbacks of groups that the View of s
+// contains. It returns at most MaxFallbackTools names.
 func (s *StateView) FallbackTools(from *Snapshot, h *ToolHandle) (names []string) {
 	if s.view == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Gating says whether the agents of a role may answer from what their model knows, or only from
-// results of their tools. Its zero value is NotGated. In JSON it is false, true or "strict".
+// Gating says whether the agents of a role may answer from the knowledge of their model, or only
+// from results of their tools. Its zero value is NotGated. In JSON it is false, true or "strict".
 type Gating uint8
 
 // The levels, each of which includes the constraints of those before it.

@@ -57,8 +57,8 @@ func (s *Snapshot) childrenOf(g *group) (list []*group) {
 	return list
 }
 
-// isParentOf reports whether a group that g declares as a child is one: it belongs to the
-// owner of g, and neither is reserved.
+// isParentOf reports whether a group that g declares as a child is really a child. The group must
+// belong to the owner of g, and neither may be reserved.
 func (g *group) isParentOf(child *group) bool {
 	return child.Owner == g.Owner && !g.Reserved && !child.Reserved
 }
@@ -115,7 +115,8 @@ func (s *Snapshot) MissingFrom(b BoundSet, set GroupSet) []GroupID {
 	return slices.DeleteFunc(b.Set.MissingFrom(set), func(id GroupID) bool { return s.hasID(b, id) })
 }
 
-// lists reports whether b lists a group, or that of which it is the read part. It compares ids.
+// lists reports whether b lists a group. For a read part, it is enough that b lists the whole
+// group. It compares ids.
 func (b BoundSet) lists(id GroupID) bool {
 	whole, _ := id.WholeGroup()
 	return b.Set.Has(id) || b.Set.Has(whole)
@@ -125,10 +126,11 @@ func (b BoundSet) lists(id GroupID) bool {
 // only of the groups above.
 func (s *Snapshot) hasID(b BoundSet, id GroupID) bool { return b.lists(id) || s.isBelow(id, b) }
 
-// IntersectSets returns the ids of each set that the other contains, or that are below one
-// of its groups: first those of a, then those of b. Of a group of which the other contains the read
-// part alone, it returns that. The intersection with AllGroups is the other set. It compares ids and knows no hours: what is recorded of it must not replace a set
-// whose groups have hours, see CoversAlways.
+// IntersectSets returns the ids of each set that the other set contains, or that are below one of
+// its groups. The ids of a come first, then the ids of b. If the other set contains only the read
+// part of a group, IntersectSets returns the read part. The intersection with AllGroups is the
+// other set. IntersectSets compares ids and ignores hours. So a recorded result must not replace a
+// set whose groups have hours, see CoversAlways.
 func (s *Snapshot) IntersectSets(a, b BoundSet) GroupSet {
 	common := a.Set.Intersect(b.Set)
 	if a.Set.all || b.Set.all {
@@ -137,8 +139,8 @@ func (s *Snapshot) IntersectSets(a, b BoundSet) GroupSet {
 	return SetOf(slices.Concat(s.idsWithin(a, b), s.idsWithin(b, a))...)
 }
 
-// idsWithin returns the ids of b that limit contains, and the read parts of those of which limit
-// contains the read part alone.
+// idsWithin returns the ids of b that limit contains. If limit contains only the read part of a
+// group, it returns the id of the read part.
 func (s *Snapshot) idsWithin(b, limit BoundSet) (ids []GroupID) {
 	for _, id := range b.Set.ids {
 		switch {
@@ -198,8 +200,8 @@ func checkIDs(id GroupID, what string, list []GroupID, most int) error {
 	return nil
 }
 
-// checkHierarchy returns an error if an edit makes a child of a group of another owner, or
-// makes a cycle or a hierarchy that is too deep.
+// checkHierarchy returns an error if an edit makes a group of another owner a child. It also
+// returns an error if an edit makes a cycle, or a hierarchy that is too deep.
 func (tx *Tx) checkHierarchy(edits []*groupEdit) error {
 	parents := tx.parentsAfter()
 	if len(parents) == 0 {

@@ -74,8 +74,8 @@ func (g *group) withOpen(open bool) *group {
 	return &next
 }
 
-// checkHours returns an error if a group has Hours and tools of its own: such tools could
-// not be closed without their registration.
+// checkHours returns an error if a group has Hours and tools of its own. Such tools could not be
+// closed without their registration.
 func checkHours(g Group) error {
 	if g.Hours != nil && len(g.Tools) > 0 {
 		return errcode.New(errcode.InvalidGroupDef, "register tool group %q: it has hours and tools of its own; only a group of references can have hours", g.ID)

@@ -42,8 +42,8 @@ func NewManager(reserved ...GroupID) *Manager {
 	return m
 }
 
-// isReserved reports whether an id is reserved, or below a reserved one, such as workspace/extra:
-// people would take such a group for a part of the built-in one.
+// isReserved reports whether an id is reserved, or below a reserved id. An example is
+// workspace/extra: people would take such a group for a part of the built-in group.
 func (m *Manager) isReserved(id GroupID) bool {
 	for at := range len(id) {
 		if id[at] == '/' && m.reserved[id[:at]] {
@@ -56,12 +56,11 @@ func (m *Manager) isReserved(id GroupID) bool {
 // CurrentSnapshot returns the current state of the registry. It does not block.
 func (m *Manager) CurrentSnapshot() *Snapshot { return m.snapshot.Load() }
 
-// WatchGroups registers fn. It is called after each change of the registry with the ids of
-// the changed groups, including toolsets that reference one of their tools and the
-// groups above these (Group.Children). The new
-// Snapshot is published before fn is called, and the call that made the change
-// returns after fn has returned. fn must not change the registry and must not call
-// WaitIdle. Earlier changes are not reported.
+// WatchGroups registers fn. The Manager calls it after each change of the registry with
+// the ids of the changed groups. These include toolsets that reference a tool of a changed
+// group, and the groups above these (Group.Children). The new Snapshot is published before
+// fn is called. The call that made the change returns after fn has returned. fn must not
+// change the registry and must not call WaitIdle. Earlier changes are not reported.
 func (m *Manager) WatchGroups(fn func(changed []GroupID)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,9 +162,10 @@ func (m *Manager) publish(next *Snapshot, edits []*groupEdit) {
 	}
 }
 
-// freeIndexes makes indexes available again: those of the tools that were replaced, or, if
-// the change was dropped, those of the new ones. It is called after the watchers have
-// returned: by then every current View is compiled without the replaced tools.
+// freeIndexes makes indexes available again. It frees the indexes of the tools that were
+// replaced. If the change was dropped, it frees the indexes of the new tools. It is called
+// after the watchers have returned: by then every current View is compiled without the
+// replaced tools.
 func (m *Manager) freeIndexes(edits []*groupEdit, published bool) {
 	for _, e := range edits {
 		g := e.after

@@ -25,12 +25,12 @@ type Narrowing struct {
 // NarrowSet chooses groups that b contains, and that meet the needs. AllGroups contains a group
 // server/api for this if it is needed. It never chooses a group that contains a tool at a time
 // when b does not. A group below one with hours is chosen only if b also contains it without
-// these hours. A group with hours replaces none that is always open. A tool that b has in hours
-// only keeps all groups with hours that contain it.
+// these hours. A group with hours does not replace a group that is always open. A tool that b
+// has in hours only keeps all groups with hours that contain it.
 //
 // Groups of b that are not registered are chosen if Groups has them. AllGroups contains every
 // id, known or not. Groups of other sets are never chosen if their id belongs to another owner
-// now: a role that is written again would be bound to that.
+// now. A role that is written again would be bound to the new owner.
 func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
 	if b.Set.all && slices.Contains(n.Groups, "*") {
 		return Narrowing{Set: AllGroups(), Tools: len(s.handles(b)), Exact: true}
@@ -46,8 +46,8 @@ func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
 	return Narrowing{Set: SetOf(ids...), Tools: tools.count(), Exact: exact}
 }
 
-// AllTools returns the tools of a group and of its descendants, each once, also those that are closed
-// now by their hours. It returns nil for an unknown id.
+// AllTools returns the tools of a group and of its descendants, each once. It includes tools that
+// are closed now by their hours. It returns nil for an unknown id.
 func (s *Snapshot) AllTools(id GroupID) []*ToolHandle {
 	g, ok := s.group(id)
 	if !ok {
@@ -84,8 +84,8 @@ type candidate struct {
 	timed []*group             // the groups with hours through which it contains tools
 }
 
-// need is one thing that a narrower set must contain: a tool, a group with hours through
-// which the wider set has a tool, or a group.
+// need is one thing that a narrower set must contain. It is a tool, a group, or a group with hours
+// through which the wider set has a tool.
 type need struct {
 	tool  *ToolHandle
 	exact bool // under the name of tool
@@ -169,8 +169,8 @@ func (x *narrowing) addAway(needed []GroupID) {
 	}
 }
 
-// reach returns the groups that a list has at all times, each followed by its descendants,
-// and the groups with hours through which it has others.
+// reach returns the groups that a list has at all times, each followed by its descendants. It also
+// returns the groups with hours through which the list has further groups.
 func (s *Snapshot) reach(list ...*group) (open, timed []*group) {
 	seen := map[GroupID]bool{}
 	var add func(*group)
@@ -233,7 +233,7 @@ func (x *narrowing) addNeed(n need) {
 	}
 }
 
-// means reports whether a tool is the one that is needed.
+// means reports whether n needs this tool.
 func (n need) means(h *ToolHandle) bool { return h == n.tool || !n.exact && h.isSameTool(n.tool) }
 
 // meets reports whether a candidate meets a need.

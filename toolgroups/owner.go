@@ -5,9 +5,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Owner is the right to register groups under one name. [Manager.ClaimOwner] hands it
-// out once for each name, so that code which only knows the name cannot replace the
-// groups. The zero Owner registers nothing. An Owner is safe for concurrent use.
+// Owner is the right to register groups under one name. [Manager.ClaimOwner] returns
+// it once for each name. So code that only knows the name cannot replace the groups.
+// The zero Owner registers nothing. An Owner is safe for concurrent use.
 type Owner struct {
 	manager *Manager
 	name    GroupOwner

@@ -7,11 +7,12 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The read part of a group has those of its tools that are ReadOnly, and nothing else: no
+// The read part of a group has the ReadOnly tools of the group and nothing else. It has no
 // prompts, and no tool whose effect is unknown. Sets name it by the id of the group with the
-// suffix ":read". No group is registered under such an id. What the read part contains follows
-// from the registered group: a tool that is registered again with another effect leaves it with
-// that change. The read part of a group with children has the read parts of the children.
+// suffix ":read". No group is registered under such an id. The registered group determines the
+// tools of the read part. A tool that is registered again with another effect leaves the read
+// part with this change. The read part of a group with children has the read parts of the
+// children.
 
 // readSuffix ends the id of a read part. CheckID rejects it, because an id has no ':'.
 const readSuffix = ":read"
@@ -34,7 +35,7 @@ func (id GroupID) WholeGroup() (whole GroupID, reads bool) {
 	return GroupID(text), true
 }
 
-// CheckListedID is CheckID for the ids that sets name: those of groups, and of their read parts.
+// CheckListedID is CheckID for the ids that sets name: ids of groups and of their read parts.
 func CheckListedID(id GroupID) error {
 	whole, _ := id.WholeGroup()
 	return CheckID(whole)
@@ -83,7 +84,7 @@ func onlyReads(handles []*ToolHandle) []*ToolHandle {
 	return slices.DeleteFunc(slices.Clone(handles), func(h *ToolHandle) bool { return !h.isRead() })
 }
 
-// withReadParts returns the ids of groups, each after that of its read part.
+// withReadParts returns the ids of groups. The id of the read part precedes the id of each group.
 func withReadParts(ids []GroupID) (list []GroupID) {
 	for _, id := range ids {
 		list = append(list, id.ReadPart(), id)
@@ -91,8 +92,8 @@ func withReadParts(ids []GroupID) (list []GroupID) {
 	return list
 }
 
-// FirstPart returns the id of a group if has reports true for it, else the id of its read part if
-// has reports true for that. It reports false if has reports true for neither.
+// FirstPart returns the id of a group if has reports true for it. Else it returns the id of the
+// read part if has reports true for the read part. It reports false if has reports false for both.
 func FirstPart(id GroupID, has func(GroupID) bool) (GroupID, bool) {
 	for _, part := range []GroupID{id, id.ReadPart()} {
 		if has(part) {

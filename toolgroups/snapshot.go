@@ -41,8 +41,8 @@ type group struct {
 }
 
 // toolRef is a reference to a tool of another group. It is bound to the owner that
-// the tool had when the reference was registered: a tool that another owner registers
-// later under the same name is not meant.
+// the tool had when the reference was registered. It does not refer to a tool that
+// another owner registers later under the same name.
 type toolRef struct {
 	name  string
 	owner GroupOwner // "" if there was no such tool; the reference then has no effect
@@ -67,8 +67,8 @@ func (s *Snapshot) LookupGroup(id GroupID) (GroupInfo, bool) {
 	return s.info(g), true
 }
 
-// DirectTools returns the names of the tools of a group without those that it only has through
-// its children.
+// DirectTools returns the names of the tools of a group. It leaves out tools that the group only
+// has through its children.
 func (s *Snapshot) DirectTools(id GroupID) (names []string) {
 	g, ok := s.group(id)
 	if !ok {
@@ -197,8 +197,9 @@ func appendNew(list []*ToolHandle, seen bits, more []*ToolHandle) []*ToolHandle 
 	return list
 }
 
-// ownMembers returns the tools of a group without its children: its own, then those of its
-// valid references. A closed group has none, a read part only those that are ReadOnly.
+// ownMembers returns the tools of a group without its children. Its own tools come first, then the
+// tools of its valid references. A closed group has no tools. A read part has only tools that are
+// ReadOnly.
 func (s *Snapshot) ownMembers(g *group) []*ToolHandle {
 	if g.isClosed() {
 		return nil
@@ -260,8 +261,8 @@ func compareGroups(a, b *group) int {
 }
 
 // mayReference reports whether g may reference the tool h. Only groups of the
-// operator's configuration may reference tools of other owners, and never those of a
-// reserved group.
+// operator's configuration may reference tools of other owners. No group may
+// reference a tool in a reserved group of another owner.
 func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 	if g.Owner == h.Owner {
 		return true

@@ -16,8 +16,8 @@ type StateProblem struct {
 	Text string // what is wrong, for a message after the tool's name
 }
 
-// FindStateProblems returns the states that tools need and no tool leads to, and those that a
-// tool leads to and in which no tool can be called. Tasks begin in Undefined.
+// FindStateProblems returns the states that tools need and no tool leads to. It also returns the
+// states that a tool leads to and in which no tool can be called. Tasks begin in Undefined.
 func FindStateProblems(list []tool.Definition) (problems []StateProblem) {
 	led, served := map[string]int{}, map[string]int{} // the first tool that leads to a state, or can be called in it
 	always := false                                   // a tool can be called in every state

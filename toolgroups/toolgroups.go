@@ -33,8 +33,8 @@
 // limits or of the registry (see [Manager.WatchGroups]).
 //
 // The package does not know roles or agents, and it does not call tools. It has more than
-// sixty exported names: a View is compiled from the unexported parts of Snapshots and
-// ToolHandles, which a second package could only reach if they were exported.
+// sixty exported names. A View is compiled from the unexported parts of Snapshots and
+// ToolHandles. A second package could only reach them if they were exported.
 package toolgroups
 
 import (
@@ -97,14 +97,15 @@ type Group struct {
 	// Refs are the names of tools that other groups own. A reference is bound to the
 	// owner that the tool has at registration. It has no effect if there is no such
 	// tool, or if the owner of this group may not reference the tool. Only the owner
-	// Config references tools of other owners, and never those of a reserved group.
+	// Config may reference tools of other owners. It may not reference a tool in a
+	// reserved group of another owner.
 	Refs []string
 
 	// RefOwners binds names in Refs to an owner, whether or not it has such a tool at
 	// registration. The reference has an effect whenever the owner has the tool: the tools
 	// of an MCP server come and go.
 	RefOwners map[string]GroupOwner
-	// OwnerRefs are references to all tools of an owner, also those that come later.
+	// OwnerRefs are references to all tools of an owner, also to tools that come later.
 	OwnerRefs []OwnerRef
 
 	Prompts []Prompt
@@ -131,8 +132,8 @@ type Group struct {
 	// another tool, is left out. Only modules are servers (ServerOwner).
 	APIs map[string]string
 
-	// OpenAPIs reserves all ids server/api for the owner, also of tools that it does not
-	// offer now: the tools of an MCP server come and go.
+	// OpenAPIs reserves all ids server/api for the owner. It includes ids of tools that the owner
+	// does not offer now: the tools of an MCP server come and go.
 	OpenAPIs bool
 }
 
@@ -162,7 +163,7 @@ type GroupInfo struct {
 type WarningCode = errcode.Code
 
 // ToolHandle is one registration of a tool. A tool that is registered again gets a new
-// ToolHandle, so that a View that was compiled before does not allow the new one. A
+// ToolHandle. So a View that was compiled before does not allow the new tool. A
 // ToolHandle does not change; callers must not modify it.
 type ToolHandle struct {
 	Tool       tool.Tool

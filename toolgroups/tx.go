@@ -177,7 +177,7 @@ func (tx *Tx) LookupTool(name string) (*ToolHandle, bool) {
 	return h, ok && !tx.replaces(h.home())
 }
 
-// edit returns the edit of a group and makes one if there is none.
+// edit returns the edit of a group. It makes the edit if there is none yet.
 func (tx *Tx) edit(id GroupID) *groupEdit {
 	e := tx.edits[id]
 	if e == nil {
@@ -239,8 +239,8 @@ func (e *groupEdit) id() GroupID {
 	return e.before.ID
 }
 
-// bindRefs binds the references of registered groups to the owners that the named tools
-// have after the change, or had before it if there is no such tool any more.
+// bindRefs binds the references of registered groups to the owners of the named tools after the
+// change. If a tool is gone, it binds the reference to the owner before the change.
 func (tx *Tx) bindRefs(edits []*groupEdit) {
 	for _, e := range edits {
 		if e.after == nil || e.after.refs != nil {
@@ -261,8 +261,8 @@ func (tx *Tx) bindRefs(edits []*groupEdit) {
 	}
 }
 
-// check returns an error if a group takes an id from its owner, if a tool name is in two
-// groups, or if the hierarchy of groups is invalid.
+// check returns an error if a group takes an id from its owner, or if a tool name is in two groups.
+// It also returns an error if the hierarchy of groups is invalid.
 func (tx *Tx) check(edits []*groupEdit) error {
 	names := make(map[string]*ToolHandle, len(tx.tools))
 	for _, e := range edits {
@@ -284,8 +284,8 @@ func (tx *Tx) check(edits []*groupEdit) error {
 	return tx.checkHierarchy(edits)
 }
 
-// otherTool returns the tool with the name of h that is in names, or in a group that tx
-// does not replace; nil if there is none.
+// otherTool returns the tool with the name of h that is in names, or in a group that tx does not
+// replace. It returns nil if there is no such tool.
 func (tx *Tx) otherTool(names map[string]*ToolHandle, h *ToolHandle) *ToolHandle {
 	if other := names[h.Definition.Name]; other != nil {
 		return other

@@ -125,17 +125,17 @@ func (v *View) SetEpoch(epoch uint64) {
 	}
 }
 
-// SetGating marks the View as one of a tool-gated role, whose agents must answer from
-// tools alone and do not learn why a tool is denied. It must be called before the View is
-// published.
+// SetGating marks the View as the View of a tool-gated role. Agents of such a role must
+// answer from tools alone, and do not learn why a tool is denied. SetGating must be
+// called before the View is published.
 func (v *View) SetGating(g Gating) {
 	for rule := range v.evaluations {
 		v.evaluations[rule].Gating = g
 	}
 }
 
-// SetSuspended marks a View that allows nothing as that of a paused role or organization, for the
-// reason of denials. It must be called before the View is published.
+// SetSuspended marks a View that allows nothing as the View of a paused role or organization.
+// Denials then give this reason. SetSuspended must be called before the View is published.
 func (v *View) SetSuspended(why string) {
 	for rule := range v.evaluations {
 		v.evaluations[rule].Suspended = why
@@ -317,9 +317,9 @@ func (r *ViewRef) CurrentView() *View {
 // PublishView makes v the current View. v must not be changed afterwards.
 func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
-// CoversGroup reports whether b contains the group id: the group exists and has the owner
-// it is bound to, or is a descendant of such a group (Group.Children). A BoundSet of All
-// contains every group that exists.
+// CoversGroup reports whether b contains the group id. The group must exist and have the
+// owner to which b binds it, or be a descendant of such a group (Group.Children). A
+// BoundSet of All contains every group that exists.
 func (s *Snapshot) CoversGroup(b BoundSet, id GroupID) bool {
 	owner := s.GroupOwner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner || s.isBelow(id, b))

@@ -48,8 +48,8 @@ func (l *Launcher) newGroup(limits JobLimits) *group {
 // starter and a number follow.
 const groupPrefix = "rolecall-"
 
-// removeStaleGroups removes control groups that killed starters left, including
-// those of an earlier process with the id of this one.
+// removeStaleGroups removes control groups that killed starters left. This includes groups of an
+// earlier process with the id of this process.
 func removeStaleGroups(found []cgroupHierarchy) {
 	for _, home := range found {
 		for _, parent := range home.parents {
@@ -196,8 +196,8 @@ func cgroupHierarchies() []cgroupHierarchy {
 }
 
 // cgroupParents lists the directories where groups may be created. A version 2
-// group that contains processes cannot have children with limits, so the
-// parent of the own group is preferred if the system delegated it.
+// group that contains processes cannot have children with limits. So the parent
+// of the own group is preferred if the system delegated it.
 func cgroupParents(own string) []string {
 	value := make([]byte, 1)
 	if n, err := unix.Getxattr(filepath.Dir(own), "user.delegate", value); err == nil && string(value[:n]) == "1" {

@@ -26,8 +26,8 @@ func hideControlGroups(*spec) error {
 	return nil
 }
 
-// bringUpLoopback sets the host name and brings up the loopback interface, the
-// only one there is, so that a job can run servers and connect to them.
+// bringUpLoopback sets the host name and brings up the loopback interface, which is the only
+// interface. So a job can run servers and connect to them.
 func bringUpLoopback(*spec) error {
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
 		return fmt.Errorf("set host name: %w", err)

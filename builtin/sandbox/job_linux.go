@@ -44,7 +44,7 @@ func unsandboxedSteps() []isolationStep {
 }
 
 // runAsJob turns this process into the job it was started for. A failure is
-// reported to the starter over the report pipe; the returned error means that
+// reported to the starter over the report pipe. The returned error means that
 // the report itself could not be sent.
 func runAsJob() error {
 	runtime.LockOSThread() // the restrictions apply to this thread and what it executes
@@ -108,7 +108,7 @@ func (s *spec) exec(to *os.File) report {
 
 // supervise starts the program as a child; this process stays the init process
 // of the pid namespace. When the starter ends, the kernel kills this process
-// (PDEATHSIG), and so the namespace. A program that were init could switch that
+// (PDEATHSIG), and so the namespace. A program that is init could switch this
 // off. supervise returns only if the program does not start.
 func (s *spec) supervise(path string, argv []string, to *os.File) error {
 	program, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
@@ -156,8 +156,8 @@ func (s *spec) lookPath(name string) (string, error) {
 	return found, err
 }
 
-// execExitCode returns the exit codes of a shell: 127 for a program that was not
-// found, 126 for one that cannot be executed.
+// execExitCode returns the exit codes of a shell: 127 for a program that was not found, 126 for a
+// program that cannot be executed.
 func execExitCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return 127

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openListener prepares the socket pair over which the job sends its listener, and
-// returns the end of the starter; nil if no listener is wanted.
+// openListener prepares the socket pair over which the job sends its listener. It returns the end
+// of the starter, or nil if no listener is wanted.
 func (p *jobProcess) openListener(wanted bool) (*os.File, error) {
 	if !wanted {
 		return nil, nil

@@ -63,8 +63,8 @@ const (
 	procMissing   = "some programs need it"
 )
 
-// ProbeIsolation runs a job that does nothing and returns how it was isolated. The
-// error is that of a job that cannot be started for another reason, or the cause of ctx.
+// ProbeIsolation runs a job that does nothing and returns how it was isolated. It returns an error
+// if a job cannot be started for another reason, or the cause of ctx.
 func (l *Launcher) ProbeIsolation(ctx context.Context) (Isolation, error) {
 	j := Job{Argv: []string{"sh", "-c", "test -e /proc/self"}}
 	j.Limits = j.Limits.orDefault()
@@ -118,8 +118,8 @@ func activeIsolation() Isolation {
 	return i
 }
 
-// refusedIsolation returns what is known where jobs are refused: the layers before the
-// missing one are available, and later ones only if the kernel says so.
+// refusedIsolation returns the known isolation where jobs are refused. The layers before the
+// missing layer are available. Later layers are available only if the kernel says so.
 func (l *Launcher) refusedIsolation(err *UnavailableError) Isolation {
 	i := Isolation{Layers: []string{}, Missing: []string{err.Detail()}, Checks: []LayerCheck{}}
 	kernel, failed := kernelLayers(), slices.Index(layers, err.layer)

@@ -36,7 +36,7 @@ func runProgram(programs map[string]Program) error {
 	return programs[os.Args[1]](os.Stdin, os.Stdout)
 }
 
-// exit ends this process, which is that of a job. With an error it prints the error, and the
+// exit ends this process, which is the process of a job. With an error it prints the error, and the
 // exit code is 1.
 func exit(err error) {
 	if err == nil {

@@ -89,7 +89,7 @@ type Process struct {
 
 // StartProcess starts a job whose stdin and stdout are pipes of the returned Process.
 // j.Limits.Time and j.Limits.Output do not apply. It runs until it exits or is closed; the
-// caller must call Close. The errors are those of Run.
+// caller must call Close. It returns the errors of Run.
 func (l *Launcher) StartProcess(j Job) (*Process, error) {
 	j.Limits = j.Limits.orDefault()
 	jobIn, stdin, err := os.Pipe()

@@ -73,7 +73,7 @@ type Job struct {
 	Argv    []string // the program, looked up in PATH, and its arguments
 	Program string   // name of a program that was passed to Enter
 
-	Workspace     string      // host directory that is mounted at /workspace; "" is none
+	Workspace     string      // host directory that is mounted at /workspace; "" mounts nothing
 	WorkspaceInfo fs.FileInfo `json:"-"` // identifies that directory, so that a swapped one is rejected; nil accepts the current one
 	ReadOnly      bool        // mounts the workspace read-only
 	Readable      []string    // more absolute host directories, mounted read-only at the same path

@@ -112,9 +112,9 @@ func mergeEnv(env, extra []string) []string {
 	return slices.Sorted(maps.Values(value))
 }
 
-// visiblePath returns the PATH of a sandboxed job: the directories of this
-// process's PATH that exist inside, the bin directories of readable toolchains,
-// and the standard ones.
+// visiblePath returns the PATH of a sandboxed job. It has the directories of
+// this process's PATH that exist inside, the bin directories of readable
+// toolchains, and the standard directories.
 func visiblePath(readable []string) string {
 	visible := append([]string{"/usr", "/bin", "/sbin"}, readable...)
 	candidates := filepath.SplitList(os.Getenv("PATH"))

@@ -33,8 +33,8 @@ type jobProcess struct {
 }
 
 // start starts a job and returns once the program itself runs. stdin, stdout and
-// stderr must not be nil: exec.Cmd would open the host's /dev/null instead, and
-// a job of root could change its mode for the whole host.
+// stderr must not be nil. Otherwise exec.Cmd would open the host's /dev/null
+// instead, and a job of root could change its mode for the whole host.
 func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*jobProcess, error) {
 	if l == nil || !l.entered {
 		return nil, errNotEntered()
@@ -98,8 +98,8 @@ func openPipes() (pipes [4]*os.File, err error) {
 }
 
 // dropRoot returns the mounts for a job that need not be root. It reports false for
-// a job that runs as the user of this process: an ordinary one, or root where mounts
-// cannot be id-mapped.
+// a job that runs as the user of this process. This is an ordinary user, or root
+// where mounts cannot be id-mapped.
 func (l *Launcher) dropRoot(s *spec) (trees []*os.File, ok bool) {
 	if os.Getuid() != 0 {
 		return nil, false
@@ -167,8 +167,8 @@ func (p *jobProcess) pause()  { p.processes.Signal(unix.SIGSTOP) }
 func (p *jobProcess) resume() { p.processes.Signal(unix.SIGCONT) }
 
 // reexecCommand returns a command that starts this binary again as a job, and its
-// process group. The whole group is killed: an unsandboxed job has no pid namespace, and
-// the processes of another one would run on until its first process has ended.
+// process group. The whole group is killed. An unsandboxed job has no pid namespace. The
+// processes of another job would run on until its first process has ended.
 func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup.Group) {
 	cmd := exec.CommandContext(ctx, selfExe)
 	cmd.Args = []string{argIsolate}

@@ -46,7 +46,7 @@ func (g Glob) matches(name string) bool {
 }
 
 // matchesPath matches the elements of a path. Like an NFA, it tracks after each
-// name all positions in the pattern that can have been reached, so its time is
+// name all positions in the pattern that can have been reached. So its time is
 // at most the product of both lengths.
 func (g Glob) matchesPath(names []string) bool {
 	reached := make([]bool, len(g)+1)

@@ -21,8 +21,8 @@ const (
 // entries of one folder.
 type ListOptions struct {
 	Recursive bool // list the contents of subfolders too
-	// Pattern selects entries: without a slash it is matched with the last element
-	// of their names, otherwise with the whole name, and all subfolders are searched.
+	// Pattern selects entries. Without a slash it is matched with the last element of their names.
+	// With a slash it is matched with the whole name, and all subfolders are searched.
 	Pattern Glob
 }
 
@@ -65,7 +65,7 @@ func (d *Dir) ListFiles(ctx context.Context, dir string, o ListOptions) (Listing
 	return l, nil
 }
 
-// add appends an entry if it matches. Its error controls the walk, like that of a
+// add appends an entry if it matches. Its error controls the walk, like the error of a
 // fs.WalkDirFunc.
 func (l *Listing) add(name string, info fs.FileInfo, o ListOptions) error {
 	if o.Pattern.matches(name) && !isTempFile(name, info) {

@@ -58,7 +58,7 @@ type DirQuota struct {
 	quota   Quota
 
 	holder string     // of SharedQuota
-	store  ShareStore // of SharedQuota; nil if the quota is that of the whole directory
+	store  ShareStore // of SharedQuota; nil if the quota is for the whole directory
 }
 
 // DirQuota returns the quota of a directory. Callers must always use the same path for

@@ -7,8 +7,8 @@ import (
 )
 
 // ReadPart returns at most length bytes of a regular file from offset on, and the
-// size in bytes of the whole file. It returns less only at the end of the file;
-// then nothing follows, also if the file has become shorter or longer meanwhile.
+// size in bytes of the whole file. It returns less only at the end of the file.
+// Then nothing follows, even if the file has become shorter or longer meanwhile.
 // It never opens pipes and devices: the error is permission_denied.
 func (d *Dir) ReadPart(name string, offset, length int64) (data []byte, size int64, err error) {
 	if name, err = CleanPath(name); err != nil {

@@ -30,7 +30,7 @@ func (m *QuotaManager) SharedQuota(dir string, q Quota, holder string, store Sha
 	return &DirQuota{manager: m, dir: dir, quota: q, holder: holder, store: store}
 }
 
-// isShared reports whether the quota is that of one of several holders.
+// isShared reports whether the quota belongs to one of several holders.
 func (q *DirQuota) isShared() bool { return q.store != nil }
 
 // programs are the programs that may write to a shared directory. The semaphore of the

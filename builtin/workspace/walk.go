@@ -28,7 +28,7 @@ type walker struct {
 
 // walk calls visit for everything below dir, with the name relative to the
 // workspace. Entries that vanish meanwhile are skipped. The error of visit has
-// the same meaning as that of a fs.WalkDirFunc.
+// the same meaning as the error of a fs.WalkDirFunc.
 func (w *walker) walk(dir string) error {
 	if err := checkDirectory(w.root, dir); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (w *walker) readNames(dir string) ([]string, error) {
 	}
 }
 
-// ignoreVanished returns nil for errors of entries that a walk skips: those that
-// vanished or changed their type meanwhile and, unless strict, unreadable ones.
+// ignoreVanished returns nil for errors of entries that a walk skips. These are entries that
+// vanished or changed their type meanwhile and, unless strict, unreadable entries.
 func (w *walker) ignoreVanished(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, rootEscapeError(w.root)):

@@ -44,8 +44,8 @@ const (
 	MayWrite  = true
 )
 
-// CheckDisk returns an error unless the disk has room for a program that may write, or for
-// one that can only delete. Errors: storage_low.
+// CheckDisk returns an error unless the disk has room for a program. mayWrite says whether the
+// program may write, or can only delete. Errors: storage_low.
 func (d *Dir) CheckDisk(mayWrite bool) error {
 	s := d.diskSpace()
 	least := s.least(mayWrite)
@@ -102,8 +102,8 @@ func (d *Dir) WatchQuota(ctx context.Context) error {
 	}
 }
 
-// minFreeDisk returns how many bytes a program must leave free on the disk: half
-// of what is free at its start, at most maxReservedDisk.
+// minFreeDisk returns how many bytes a program must leave free on the disk. This is half of the
+// free bytes at its start, at most maxReservedDisk.
 func minFreeDisk(free uint64, known bool) uint64 {
 	if !known {
 		return 0

@@ -1,5 +1,5 @@
-// Package workspace provides directories in which agents and programs work: file
-// access that cannot leave the directory, and a quota of bytes and files.
+// Package workspace provides directories in which agents and programs work. File
+// access cannot leave the directory. A quota limits its bytes and files.
 //
 // A Dir is an open directory. Its methods take relative paths with slashes:
 //
@@ -12,8 +12,8 @@
 // that escape.
 //
 // WriteFile enforces the quota. Programs write to the directory without this
-// package: WatchQuota reports when they exceed the quota or come near the reserve of
-// the disk, and its caller stops them.
+// package. WatchQuota reports when they exceed the quota or come near the reserve of
+// the disk. Its caller then stops them.
 //
 // Errors of file operations have a code of package errcode and a text for models,
 // except for context errors. The package neither creates workspaces nor assigns
@@ -24,9 +24,9 @@ import "os"
 
 // Dir is an open workspace. Root prevents paths and links from escaping it.
 //
-// The methods of a Dir are safe for concurrent use, also those of several Dirs
-// for the same directory if one QuotaManager created their quotas. The caller
-// that opened Root must close it.
+// The methods of a Dir are safe for concurrent use. This also holds for several
+// Dirs of the same directory if one QuotaManager created their quotas. The
+// caller that opened Root must close it.
 type Dir struct {
 	Root     *os.Root
 	ReadOnly bool      // WriteFile is rejected with workspace_read_only

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ClientNetwork returns the network that counts as one sender: an IPv4 address, or an IPv6 /64
-// network, because an IPv6 host has a network of its own. It returns the zero Prefix for the zero
-// Addr.
+// ClientNetwork returns the network that counts as one sender. It is an IPv4 address or an IPv6
+// /64 network, because an IPv6 host has a network of its own. It returns the zero Prefix for the
+// zero Addr.
 func ClientNetwork(at netip.Addr) netip.Prefix {
 	at = at.Unmap().WithZone("")
 	bits := 64
@@ -20,8 +20,8 @@ func ClientNetwork(at netip.Addr) netip.Prefix {
 	return network
 }
 
-// ClientAddress returns the network that counts as the sender of a request, as text: that of
-// senderAddress. If a trusted proxy does not say for whom it sends, it is the sender.
+// ClientAddress returns the network that counts as the sender of a request, as text. It is the
+// network of senderAddress. If a trusted proxy does not say for whom it sends, it is the sender.
 func (t *TokenStore) ClientAddress(r *http.Request) string {
 	at, _ := t.senderAddress(r)
 	if !at.IsValid() {
@@ -30,10 +30,10 @@ func (t *TokenStore) ClientAddress(r *http.Request) string {
 	return ClientNetwork(at).String()
 }
 
-// senderAddress returns the address that a request comes from. A trusted proxy says in
-// X-Forwarded-For for whom it sends: the last address there that is not a trusted proxy. The
-// error says that the connection has no address, or that a trusted proxy has sent what is none;
-// then the address is that of the proxy.
+// senderAddress returns the address that a request comes from. A trusted proxy names the sender
+// in X-Forwarded-For: it is the last address there that is not a trusted proxy. The error means
+// that the connection has no address, or that a trusted proxy has sent an invalid address. In
+// the second case, the address of the proxy is returned.
 func (t *TokenStore) senderAddress(r *http.Request) (netip.Addr, error) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *TokenStore) senderAddress(r *http.Request) (netip.Addr, error) {
 	return at, nil
 }
 
-// isProxy reports whether an address is that of a trusted proxy.
+// isProxy reports whether an address is the address of a trusted proxy.
 func (t *TokenStore) isProxy(at netip.Addr) bool {
 	return t.config.TrustedProxies != nil && slices.ContainsFunc(t.config.TrustedProxies(), func(p netip.Prefix) bool { return p.Contains(at) })
 }

@@ -2,9 +2,9 @@ package auth
 
 import "io"
 
-// admittedBody is the body of a request whose sender was admitted when the head had arrived.
-// Its end is an error if the sender would not be admitted any more: a body may arrive slowly,
-// and nothing is done for a token that was removed meanwhile.
+// admittedBody is the body of a request. The sender was admitted when the head had arrived.
+// The end of the body is an error if the sender would not be admitted any more. A body may
+// arrive slowly, and the token may be removed meanwhile. Nothing is done for such a token.
 type admittedBody struct {
 	io.ReadCloser
 	revalidate func() error

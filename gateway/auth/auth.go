@@ -1,6 +1,6 @@
-// Package auth identifies the senders of HTTP requests to a gateway: the
-// operator, a caller in a role, or a program that reads metrics. It checks bearer tokens, the startup token and
-// its cookie, and the Host and Origin headers.
+// Package auth identifies the senders of HTTP requests to a gateway. A sender is the
+// operator, a caller in a role, or a program that reads metrics. It checks bearer
+// tokens, the startup token and its cookie, and the Host and Origin headers.
 //
 //	tokens, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: organization.RoleByID})
 //	err = tokens.ReplaceTokens(list)                   // the configured tokens
@@ -41,8 +41,8 @@ func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator
 // sender in its context, for SenderOf. Reading the body to its end fails if the sender
 // would not be authenticated any more, with the error of Revalidate.
 //
-// Errors: that of the Authenticator, unless the set has ScopeNone; InsufficientPermissions
-// if the set does not have the sender's scope.
+// Errors: the error of the Authenticator, unless the set has ScopeNone;
+// InsufficientPermissions if the set does not have the sender's scope.
 func (f Authenticator) AdmitRequest(r *http.Request, takes ScopeSet) (*http.Request, error) {
 	p, err := f(r)
 	if err != nil {

@@ -29,8 +29,8 @@ func parseClaims(raw json.RawMessage) (claimSet, error) {
 	return set, nil
 }
 
-// lookup returns the value at a JSON pointer, which leads through objects only; nil if there
-// is none.
+// lookup returns the value at a JSON pointer, which leads through objects only. It returns nil if
+// there is no value.
 func (c claimSet) lookup(pointer string) any {
 	var at any = map[string]any(c)
 	for _, name := range strings.Split(pointer, "/")[1:] {
@@ -84,7 +84,7 @@ func (i Issuer) principalOf(c claimSet) (identity.Principal, error) {
 		"the token is valid, but no rule here gives its user a role; ask the operator for one, or sign in as another user")
 }
 
-// userName returns the name of a user: that of the issuer, a colon, and the claim. The first
+// userName returns the name of a user: the name of the issuer, a colon, and the claim. The first
 // colon ends the issuer's name, so no two users have the same name.
 func (i Issuer) userName(c claimSet) (identity.UserName, bool) {
 	text, ok := c[i.User].(string)

@@ -16,10 +16,11 @@ import (
 // request was admitted. It is never active.
 const removedCredential = "removed"
 
-// CredentialOf returns a text for the configured token with which the sender of an admitted
-// request was authenticated, or with which its session began. The text does not reveal the token. It
-// is "" for senders without one: the owner of the data directory, the holder of the start-up token
-// and users of issuers. If the token was removed or changed since, the text is never active.
+// CredentialOf returns a text for a configured token. The sender of an admitted request was
+// authenticated with this token, or its session began with it. The text does not reveal the token.
+// It is "" for senders without such a token. These are the owner of the data directory, the holder
+// of the start-up token and users of issuers. If the token was removed or changed since, the text
+// is never active.
 func (t *TokenStore) CredentialOf(r *http.Request) string {
 	sender := SenderOf(r).Holder()
 	if stored, ok := t.tokenOf(r); ok && stored.holder() == sender {
@@ -39,19 +40,19 @@ func (t *TokenStore) tokenOf(r *http.Request) (storedToken, bool) {
 	}
 	digest := sha256.Sum256([]byte(token))
 	if !present {
-		_, one, _ := t.session(r) // the zero digest is that of no token
+		_, one, _ := t.session(r) // no token has the zero digest
 		digest = one.digest
 	}
 	return t.lookup(digest)
 }
 
-// isIssuerUser reports whether a user has a name of those that one of the issuers gives.
+// isIssuerUser reports whether a user has a name that one of the issuers gives.
 func (t *TokenStore) isIssuerUser(user identity.UserName) bool {
 	return slices.ContainsFunc(t.ListIssuers(), func(i Issuer) bool { return strings.HasPrefix(string(user), i.Name+":") })
 }
 
-// IsActiveCredential reports whether a text of CredentialOf is that of a configured token now,
-// with the same name, scope and role, which has not expired.
+// IsActiveCredential reports whether a text of CredentialOf belongs to a token that is configured
+// now and has not expired. The name, the scope and the role must be the same.
 func (t *TokenStore) IsActiveCredential(text string) bool {
 	return slices.ContainsFunc(t.ListTokens(), func(token Token) bool {
 		return subtle.ConstantTimeCompare([]byte(token.credential()), []byte(text)) == 1 && !t.expired(token)

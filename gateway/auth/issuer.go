@@ -44,10 +44,10 @@ type Issuer struct {
 // are for this program only: they are not accepted in place of other tokens of the issuer.
 type BrowserSignIn interface {
 	TokenVerifier
-	// AuthorizationURL returns where the browser is sent. Errors: those of VerifyToken.
+	// AuthorizationURL returns where the browser is sent. Errors: the errors of VerifyToken.
 	AuthorizationURL(ctx context.Context, a SignInAttempt) (string, error)
 	// IDToken exchanges the code that the browser brought back for a verified ID token.
-	// answered is the issuer that the answer names, "" for none. Errors: those of VerifyToken.
+	// answered is the issuer that the answer names, "" for none. Errors: the errors of VerifyToken.
 	IDToken(ctx context.Context, a SignInAttempt, code, answered string) (string, error)
 }
 

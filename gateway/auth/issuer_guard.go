@@ -24,8 +24,8 @@ const (
 	maxWaiting   = 256 // requests that wait for one of them
 	maxOfAddress = 64  // requests of one address that wait
 
-	// An address may show an issuer that is asked about each token so many tokens that are not
-	// valid, and then one more in failureInterval.
+	// These limits are for an issuer that is asked about each token. An address may show it so many
+	// tokens that are not valid, and then one more in failureInterval.
 	failureBurst    = 20
 	failureInterval = time.Second
 	maxAddresses    = 4096 // that are remembered for that
@@ -129,9 +129,12 @@ func (t *TokenStore) verifyAndRemember(r *http.Request, set *issuerSet, guard *i
 
 // verify returns the claims of a valid token.
 //
-// Errors: Unauthenticated for a token that is not valid, RateLimited for an address that has
-// shown too many of them or has too many requests that wait, ToolUnavailable if the issuer does
-// not answer.
+// Errors:
+//
+//   - Unauthenticated for a token that is not valid
+//   - RateLimited for an address that has shown too many such tokens or has too many requests
+//     that wait
+//   - ToolUnavailable if the issuer does not answer
 func (g *issuerGuard) verify(ctx context.Context, address, token string, digest [sha256.Size]byte) (claimSet, error) {
 	if g.issuer.Verifier.Introspects(token) {
 		if wait := g.failures.Wait(address); wait > 0 {

@@ -46,8 +46,8 @@ func (t *TokenStore) ReplaceNetworks(list []Network) error {
 // LimitSender returns the sender of a request with the limit of the network that it comes from.
 // Requests of the data directory's owner come from none: the socket and this process.
 //
-// Errors: InsufficientPermissions for the operator in a network with a limit, and for everyone
-// if the address is unknown and there are networks.
+// Errors: InsufficientPermissions for the operator in a network with a limit. Everyone gets
+// this error if the address is unknown and there are networks.
 func (t *TokenStore) LimitSender(r *http.Request, p identity.Principal) (identity.Principal, error) {
 	list := t.networks.Load()
 	if list == nil || len(*list) == 0 || IsLocalOwner(r) || p.Kind == identity.Monitor {

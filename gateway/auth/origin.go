@@ -12,7 +12,7 @@ import (
 
 // isLocalAddress reports whether a host is the address that accepted the
 // connection. On a loopback address any loopback address and localhost match. A port may be
-// missing if it is that of HTTP or HTTPS.
+// missing if it is the default port of HTTP or HTTPS.
 func isLocalAddress(a hosts.Authority, local net.Addr) bool {
 	tcp, ok := local.(*net.TCPAddr)
 	if !ok {

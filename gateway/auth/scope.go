@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Scope is what the holder of a token may ask a gateway for. The zero Scope is that of
-// senders without a valid token.
+// Scope is what the holder of a token may ask a gateway for. Senders without a valid token have the
+// zero Scope.
 type Scope uint8
 
 // Values of Scope. A token has one of them, but not ScopeNone.

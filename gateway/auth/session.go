@@ -312,8 +312,8 @@ func (t *TokenStore) byIDToken(r *http.Request, c credential) (identity.Principa
 	}
 }
 
-// signInGuard returns the guard of the issuer of this name whose users sign in with a browser, nil if
-// there is none.
+// signInGuard returns the guard of the issuer of this name whose users sign in with a browser. It
+// returns nil if there is no such issuer.
 func (s *issuerSet) signInGuard(name string) *issuerGuard {
 	if s == nil {
 		return nil

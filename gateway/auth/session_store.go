@@ -12,7 +12,8 @@ import (
 // SessionStore keeps the sessions of configured tokens, so that a browser stays signed in when the
 // process starts again. It holds no id and no token, only their digests.
 type SessionStore interface {
-	// LoadSessions returns what SaveSessions has saved last; nil for nothing.
+	// LoadSessions returns the data that SaveSessions has saved last. It returns nil if nothing was
+	// saved.
 	LoadSessions() ([]byte, error)
 	// SaveSessions replaces what is saved.
 	SaveSessions([]byte) error

@@ -36,8 +36,8 @@ const (
 	maxIDToken   = 8192 // bytes
 )
 
-// loginAttempt is an attempt to sign in. It is kept in a sealed cookie, so that attempts that
-// never finish take no memory, and only the browser that began one can finish it.
+// loginAttempt is an attempt to sign in. It is kept in a sealed cookie. So attempts that never
+// finish take no memory, and only the browser that began an attempt can finish it.
 type loginAttempt struct {
 	SignInAttempt
 	Issuer  string // name
@@ -62,7 +62,7 @@ func (s sealer) seal(a loginAttempt) string {
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, []byte(loginCookie)))
 }
 
-// open returns the attempt in the value of a cookie. It reports false for what seal has not
+// open returns the attempt in the value of a cookie. It reports false for a text that seal has not
 // returned.
 func (s sealer) open(value string) (a loginAttempt, ok bool) {
 	sealed, err := base64.RawURLEncoding.DecodeString(value)
@@ -93,9 +93,12 @@ func isLocalPath(text string) bool {
 // send the browser. issuer is its name; "" is the only one. to is the local path to which the
 // browser comes at the end; "" is "/".
 //
-// Errors: RouteNotFound if the name is none of an issuer whose users sign in with a browser, or
-// if the address of the gateway is not known; InvalidArguments for another path;
-// ToolUnavailable if the issuer does not answer.
+// Errors:
+//
+//   - RouteNotFound if no issuer with this name lets users sign in with a browser, or if the
+//     address of the gateway is not known
+//   - InvalidArguments for another path
+//   - ToolUnavailable if the issuer does not answer
 func (t *TokenStore) BeginSignIn(w http.ResponseWriter, r *http.Request, issuer, to string) (string, error) {
 	set := t.issuers.Load()
 	if issuer == "" {
@@ -144,13 +147,16 @@ func (t *TokenStore) SignInIssuers() []string {
 	return slices.Sorted(maps.Keys(set.signIn))
 }
 
-// FinishSignIn begins a session for a user who comes back from an issuer, sets its cookie and
-// returns the local path to which the attempt leads.
+// FinishSignIn begins a session for a user who comes back from an issuer. It sets the cookie
+// of the session and returns the local path to which the attempt leads.
 //
-// Errors: Unauthenticated if the browser has not begun this attempt or took too long, or the
-// issuer has not signed the user in; RateLimited for an address with too many attempts that
-// failed; InsufficientPermissions if the user has no role here; ToolUnavailable if the issuer
-// does not answer.
+// Errors:
+//
+//   - Unauthenticated if the browser has not begun this attempt or took too long, or if the
+//     issuer has not signed the user in
+//   - RateLimited for an address with too many attempts that failed
+//   - InsufficientPermissions if the user has no role here
+//   - ToolUnavailable if the issuer does not answer
 func (t *TokenStore) FinishSignIn(w http.ResponseWriter, r *http.Request) (string, error) {
 	setCookie(w, r, loginCookie, "", http.SameSiteLaxMode, -1)
 	q := r.URL.Query()

@@ -50,8 +50,8 @@ func (t *TokenStore) StartupToken() (token string) {
 	return token
 }
 
-// isStartup reports whether digest is that of the startup token. It compares in
-// constant time.
+// isStartup reports whether digest is the digest of the startup token. It compares in constant
+// time.
 func (s *startupToken) isStartup(digest [sha256.Size]byte) bool {
 	k := s.keys.Load()
 	return k != nil && subtle.ConstantTimeCompare(digest[:], k.token[:]) == 1

@@ -33,9 +33,9 @@ func (SubjectToken) GoString() string { return "[redacted]" }
 // LogValue implements slog.LogValuer.
 func (t SubjectToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// SubjectToken returns the token of an issuer that was verified last for a caller, so that the token
-// is exchanged for one of another server. It reports false for a caller who has none, whose token has
-// expired, or whose issuer has other keys since, and for any other principal.
+// SubjectToken returns the token of an issuer that was verified last for a caller. It is exchanged
+// for a token of another server. It reports false for a caller who has no token, whose token has
+// expired, or whose issuer has other keys since. It reports false for any other principal.
 func (t *TokenStore) SubjectToken(caller identity.Principal) (SubjectToken, bool) {
 	set := t.issuers.Load()
 	if set == nil || caller.Kind != identity.Caller {
@@ -72,8 +72,8 @@ func (s *subjectTokens) add(caller identity.Principal, token keptToken, now time
 	s.tokens[caller] = token
 }
 
-// makeRoom removes the tokens that have ended, or else the one that ends first. It must be called with
-// mu held.
+// makeRoom removes the tokens that have ended. If there is still no room, it removes the token that
+// ends first. It must be called with mu held.
 func (s *subjectTokens) makeRoom(now time.Time) {
 	var victim identity.Principal
 	for caller, token := range s.tokens {

@@ -168,8 +168,8 @@ func (t Token) holder() identity.Principal {
 }
 
 // Authenticate is an Authenticator. All invalid tokens are rejected with the same message; the
-// cause is only logged. The permissions of the sender are limited to those of the network that
-// the request comes from (ReplaceNetworks).
+// cause is only logged. The permissions of the network that the request comes from limit the
+// permissions of the sender (ReplaceNetworks).
 func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	p, err := t.identify(r)
 	if err != nil {
@@ -205,9 +205,9 @@ func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal
 	return t.withActiveRole(p, err)
 }
 
-// byOwnToken returns the principal of a token that this process knows without an issuer: the
-// start-up token, or a configured token of the last ReplaceTokens. known reports whether the digest
-// is that of one of them.
+// byOwnToken returns the principal of a token that this process knows without an issuer. This is
+// the start-up token, or a configured token of the last ReplaceTokens. known reports whether the
+// digest belongs to one of them.
 func (t *TokenStore) byOwnToken(r *http.Request, digest [sha256.Size]byte) (p identity.Principal, known bool, err error) {
 	if t.isStartup(digest) {
 		return operator, true, nil

@@ -31,9 +31,9 @@ func (c *Client) ListApprovals(ctx context.Context) iter.Seq2[Approval, error] {
 	return listAll[Approval](ctx, c, apiPath("approvals"), nil)
 }
 
-// FollowApprovals yields the calls that wait and that the sender may approve, an item of the type
-// wire.ApprovalsListed, and then what changes, until ctx ends. The last error wraps
-// io.ErrUnexpectedEOF if the server ended the stream.
+// FollowApprovals yields the calls that wait and that the sender may approve. Then it yields an
+// item of the type wire.ApprovalsListed. Then it yields changes until ctx ends. The last error
+// wraps io.ErrUnexpectedEOF if the server ended the stream.
 func (c *Client) FollowApprovals(ctx context.Context) iter.Seq2[ApprovalChange, error] {
 	return func(yield func(ApprovalChange, error) bool) {
 		answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("approval-changes"), query: url.Values{"follow": {"1"}}, header: http.Header{"Accept": {wire.NDJSON}}})

@@ -11,7 +11,7 @@
 //
 // A method is one request, or one for each page of a list. It ends with its context. Every
 // error that the gateway returns is an *errcode.Error with a code, a message and details;
-// errcode.CodeOf returns its code. Other errors are those of the connection.
+// errcode.CodeOf returns its code. Other errors are errors of the connection.
 //
 // The package neither retries nor caches, and it does not import the server. The commands of
 // rolecall use it. docs/api.md describes the API.
@@ -66,8 +66,8 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // Dial returns a client of the process that serves the data directory dir.
 //
-// Errors: ErrNotServed if there is none; otherwise the error of the connection. Requests fail
-// with ErrNotServed, before they are sent, when the process has ended since.
+// Errors: ErrNotServed if there is no socket; otherwise the error of the connection. Requests
+// fail with ErrNotServed, before they are sent, when the process has ended since.
 func Dial(dir string) (*Client, error) {
 	path := filepath.Join(dir, wire.SocketName)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -23,9 +23,11 @@ import (
 // directory, with :ro if it is read-only; "" expects none. It is for the socket of a data
 // directory.
 //
-// Errors: those of the gateway, such as RoleNotFound, and Conflict for another workspace; ToolUnavailable if the
-// gateway or the role ended first; ErrNotServed if the client's gateway is in
-// this process.
+// Errors:
+//
+//   - the errors of the gateway, such as RoleNotFound, and Conflict for another workspace
+//   - ToolUnavailable if the gateway or the role ended first
+//   - ErrNotServed if the client's gateway is in this process
 func (c *Client) ServeMCP(ctx context.Context, role, workspace string, in io.Reader, out io.Writer) error {
 	if c.base == inProcessBaseURL && isInProcess(c.http.Transport) {
 		return ErrNotServed

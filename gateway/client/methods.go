@@ -266,8 +266,8 @@ func (c *Client) StartTask(ctx context.Context, q TaskRequest, key string) (Task
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks"), header: header, body: q})
 }
 
-// AskAgent asks an agent in a role and waits for its answer. A key makes the request
-// idempotent; "" is none, and the task is then cancelled when ctx ends.
+// AskAgent asks an agent in a role and waits for its answer. A key makes the request idempotent. ""
+// means no key. The task is then cancelled when ctx ends.
 func (c *Client) AskAgent(ctx context.Context, q AgentRequest, key string) (AgentAnswer, error) {
 	header := http.Header{}
 	if key != "" {
@@ -325,14 +325,15 @@ func (c *Client) ListToolQuestions(ctx context.Context, task string) (ToolQuesti
 	return doJSON[ToolQuestions](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", task, "questions")})
 }
 
-// AnswerToolQuestion answers a question of a tool, and returns those of the task that still wait.
+// AnswerToolQuestion answers a question of a tool. It returns the questions of the task that still
+// wait.
 func (c *Client) AnswerToolQuestion(ctx context.Context, task, question string, a ToolAnswer) (ToolQuestions, error) {
 	return doJSON[ToolQuestions](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", task, "questions", question), body: a})
 }
 
 // TaskEvents yields the public events of a task after an event number, until its
-// result. With follow it waits for further events, yields the text that models are
-// generating, and reports an error if the stream ends before the task.
+// result. With follow it waits for further events and yields the text that models
+// are generating. It reports an error if the stream ends before the task.
 func (c *Client) TaskEvents(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		query := url.Values{"after": {strconv.FormatUint(after, 10)}}

@@ -74,8 +74,9 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 }
 
 // structured returns the structured part of a result if it is a JSON object, else nil.
-// Protocol versions before 2026-07-28 allow only objects. Clients compare also that of a
-// failure with the output schema, so a failure of a tool with one has only its text.
+// Protocol versions before 2026-07-28 allow only objects. Clients also compare the
+// structured content of a failure with the output schema. So a failure of a tool with an
+// output schema has only its text.
 func (o outcome) structured() json.RawMessage {
 	structured := bytes.TrimLeft(o.result.Structured, " \t\r\n")
 	if len(structured) == 0 || structured[0] != '{' || o.typed && o.result.IsError {

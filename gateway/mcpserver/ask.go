@@ -56,10 +56,11 @@ func askDefinition(tasks taskRight) tool.Definition {
 // now.
 func (s *Server) mayAskOrganization(sc *clientScope) bool { return s.toolListFor(sc).offersAsk }
 
-// ask runs a task on the organization, or finds one that the caller has started, and
-// returns its result. The task's permissions are bounded by those of the caller's
-// role, or of the role in its tasks.as, also when these change later (org.TaskSpec). The task is cancelled with
-// the call. When rolecall shuts down the task stays and can be resumed.
+// ask runs a task on the organization and returns its result. It may also find a
+// task that the caller has started. The permissions of the caller's role, or of the
+// role in its tasks.as, bound the task's permissions. This also holds when they
+// change later (org.TaskSpec). The task is cancelled with the call. When rolecall
+// shuts down the task stays and can be resumed.
 func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage, input tool.InputSource) outcome {
 	if !s.mayAskOrganization(sc) {
 		return outcome{}
@@ -92,8 +93,8 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage,
 	return o
 }
 
-// taskFor starts a task, or returns the one that the caller has started with the same
-// key, or the one that the arguments name.
+// taskFor starts a task. If the caller has started a task with the same key, or if the arguments
+// name a task, it returns that task.
 func (s *Server) taskFor(ctx context.Context, sc *clientScope, in askArguments) (identity.TaskID, error) {
 	if in.TaskID == "" {
 		return s.rt.StartTask(ctx, org.TaskSpec{Text: in.Task, Caller: sc.caller, Key: in.Key})

@@ -81,7 +81,7 @@ func (r *bodyReservation) shrink(n int) {
 // called. The caller calls release once, also after an error.
 //
 // Errors: RateLimited if the sender, or all together, have too many bytes in progress. Other
-// errors are those of body.
+// errors are errors of body.
 func (l *ConcurrencyLimiter) ReadBody(body io.Reader, sender identity.Principal, size int64, limit int) (data []byte, release func(), err error) {
 	buffer := bytes.NewBuffer(make([]byte, 0, min(max(size, 0), smallBodyBytes)+bytes.MinRead))
 	n, err := buffer.ReadFrom(io.LimitReader(body, smallBodyBytes))

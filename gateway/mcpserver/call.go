@@ -15,9 +15,9 @@ import (
 )
 
 // call runs one tool call through the gate. A denied call of a tool that is not
-// offered to the caller returns the zero outcome. A denied call of a tool that
-// is offered in another workflow state, and any call in a suspended role, returns a failure
-// for the model to read.
+// offered to the caller returns the zero outcome. A denied call of a tool that is offered
+// in another workflow state returns a failure for the model to read. So does any call in a
+// suspended role.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
 	ctx, err := s.withRoot(ctx, sc)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 // withAnswers returns a context in which a tool that may ask asks the client. rounds is nil in
 // versions with sessions, and for other tools.
 //
-// Errors: those of newRoundInput.
+// Errors: the errors of newRoundInput.
 func (s *Server) withAnswers(ctx context.Context, sc *clientScope, c toolCall, d tool.Definition) (context.Context, *roundInput, error) {
 	switch {
 	case d.Asks == tool.AsksNothing || !s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Allowed(): // all denials look alike

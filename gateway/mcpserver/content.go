@@ -40,8 +40,8 @@ func sdkContents(contents []tool.Content) []sdk.Content {
 	return list
 }
 
-// sdkContent converts a content to the SDK's type. One that is not shown as what its type says,
-// or lacks what its type requires, becomes a text: its description as JSON.
+// sdkContent converts a content to the SDK's type. A content that cannot be shown as its type says,
+// or that lacks a field of its type, becomes a text. The text is its description as JSON.
 func sdkContent(c tool.Content) sdk.Content {
 	switch {
 	case c.Type == tool.TextContent:

@@ -143,8 +143,8 @@ func (s *Server) watch() {
 	}
 }
 
-// refreshAll refreshes every endpoint once. It reports false, and stops the
-// watch, when there is none.
+// refreshAll refreshes every endpoint once. It reports false and stops the watch when there is no
+// endpoint, or when the server is closed.
 func (s *Server) refreshAll() bool {
 	s.mu.Lock()
 	list := make([]*endpoint, 0, len(s.endpoints))

@@ -39,7 +39,7 @@ type eventStore struct {
 // senderEvents are the streams of one sender.
 type senderEvents struct {
 	bytes   int
-	streams *list.List // of *eventStream; the one that was written to last is at the end
+	streams *list.List // of *eventStream; the stream that was written to last is at the end
 }
 
 // eventStream holds the events of one stream that have not been dropped.
@@ -164,7 +164,7 @@ func (s *eventStore) resume(sessionID, eventID string) (held *heldCall, ok bool)
 	return stream.held, true
 }
 
-// count adds bytes to those of a sender. It must be called with mu held.
+// count adds bytes to the count of a sender. It must be called with mu held.
 func (s *eventStore) count(sender identity.Principal, bytes int) {
 	s.total += bytes
 	s.senders[sender].bytes += bytes
@@ -192,7 +192,8 @@ func (s *eventStore) fits(own *senderEvents, bytes int) bool {
 	return own.bytes+bytes <= min(s.maxOfOne, s.maxOfAll-s.total)
 }
 
-// inUse reports whether events may still be written to a stream: to that of a session, or of a call in progress.
+// inUse reports whether events may still be written to a stream. These are the streams of sessions
+// and of calls in progress.
 func (e *eventStream) inUse() bool { return e.id == "" || e.held != nil && !e.held.hasEnded() }
 
 // dropEvents drops the first n events of a stream. It must be called with mu held.

@@ -344,7 +344,7 @@ func (s *Server) needsSDK(sc *clientScope, session *session, q *request) bool {
 	return s.mayAskClient(sc, session, q.name) || !session.jsonOnly && s.sessionWantsLog(session)
 }
 
-// writeDuplicateID rejects a call with the id of another one that is in progress.
+// writeDuplicateID rejects a call with the id of another call that is in progress.
 func writeDuplicateID(w http.ResponseWriter, q *request) {
 	writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
 }
@@ -355,9 +355,9 @@ const (
 	withSessions = false
 )
 
-// answerSimple answers a simple tools/list or tools/call: with one document, or
-// with an event stream if the client asked for progress and the tool reports
-// some.
+// answerSimple answers a simple tools/list or tools/call with one document. It
+// answers with an event stream if the client asked for progress and the tool
+// reports progress.
 func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request, stateless bool) {
 	switch {
 	case q.invalid != "":

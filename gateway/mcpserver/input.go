@@ -18,7 +18,8 @@ import (
 // ends with the questions, and the client repeats it with the answers (input_rounds.go). Both kinds
 // of clients are asked only for what they have declared.
 
-// abilities are the kinds of input that a client has declared. The zero abilities are none.
+// abilities are the kinds of input that a client has declared. The zero abilities mean no
+// abilities.
 type abilities struct {
 	person bool // elicitation with a form
 	url    bool // elicitation with a URL

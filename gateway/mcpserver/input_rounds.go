@@ -17,8 +17,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// roundParams are the answers that a client without a session adds to a repeated call, and what it
-// has declared.
+// roundParams are the answers that a client without a session adds to a repeated call, and the
+// capabilities that it has declared.
 type roundParams struct {
 	abilities abilities
 	responses map[string]json.RawMessage // inputResponses, by name; each is an object
@@ -204,8 +204,8 @@ func readResponse(r tool.InputRequest, raw json.RawMessage) (tool.InputResponse,
 	return rootsOf(*result.Roots), nil
 }
 
-// outcomeOf returns the outcome of a call that ended because of what it asked; ok is false if the
-// result of the tool is the outcome. A nil receiver has asked nothing.
+// outcomeOf returns the outcome of a call that ended because of a question that it asked. ok is
+// false if the result of the tool is the outcome. A nil receiver has asked nothing.
 func (in *roundInput) outcomeOf(name string, a *gate.Admission, err error) (o outcome, ok bool) {
 	if in == nil || err != nil {
 		return outcome{}, false

@@ -18,7 +18,7 @@ import (
 )
 
 // roundState is what a client without a session brings back with its answers. It is sealed: a
-// client can neither read nor change it, and it opens only for the call that it was made for.
+// client can neither read nor change it. It opens only for the call for which it was made.
 type roundState struct {
 	Nonce   string                 `json:"n"`
 	Expires time.Time              `json:"e"`
@@ -51,8 +51,8 @@ const (
 	maxUsedStatesSender = 1 << 10
 )
 
-// sealer seals states. Its key is random and lives as long as the process, like the list of states
-// that were used: after a restart no state opens. It is safe for concurrent use.
+// sealer seals states. Its key is random and lives as long as the process, like the list of used
+// states. After a restart no state opens. It is safe for concurrent use.
 type sealer struct {
 	aead cipher.AEAD
 	now  func() time.Time

@@ -61,8 +61,9 @@ func (l *ConcurrencyLimiter) acquire(sender identity.Principal, n int) (release 
 }
 
 // AcquireList waits for the turn of sender to encode a list of tasks, or of tools with their
-// schemas, which takes a processor for a while. Few do so at once, shared fairly among senders. The caller
-// must call release once, before it sends the list. The error is the cause of ctx.
+// schemas. This takes a processor for a while. Few encode at once, shared fairly among
+// senders. The caller must call release once, before it sends the list. The error is the
+// cause of ctx.
 func (l *ConcurrencyLimiter) AcquireList(ctx context.Context, sender identity.Principal) (release func(), err error) {
 	name := sender.String()
 	return l.lists.Acquire(ctx, fair.Key{Owner: name, Member: name})

@@ -13,7 +13,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Limits of the log messages of one call. Further messages, and those that the client does not
+// Limits of the log messages of one call. Further messages, and messages that the client does not
 // take in time, are dropped.
 const (
 	maxLogMessages = 100
@@ -38,7 +38,7 @@ func (s *Server) sessionWantsLog(session *session) bool {
 }
 
 // runWithLog runs a call whose tool sends log messages to the client of session, and returns
-// when they are sent. The SDK sends those that the client has asked for.
+// when they are sent. The SDK sends the messages that the client has asked for.
 func (s *Server) runWithLog(ctx context.Context, session *sdk.ServerSession, name string, run func(context.Context) outcome) outcome {
 	messages := make(chan tool.LogMessage, maxLogMessages)
 	var sent sync.WaitGroup

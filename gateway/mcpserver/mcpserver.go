@@ -53,7 +53,7 @@ type Config struct {
 	UserLog *slog.Logger // receives what a client's user should see: roots that are ignored; nil is Log
 	Version string       // of this program, reported to clients; "" is "unknown"
 
-	Sessions       int           // open sessions of one sender, 64 by default; a new one ends the one that is idle longest
+	Sessions       int           // open sessions of one sender, 64 by default; a new session ends the session that is idle longest
 	MaxCalls       int           // concurrent requests of one sender; 64 by default
 	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes by default
 	WriteTimeout   time.Duration // in which a client must read each part of an answer; 30 seconds by default
@@ -198,9 +198,9 @@ func (s *Server) Close() error {
 // of toolset is ignored.
 //
 // Serve returns an error, before anything is written, if the request is
-// rejected: RoleNotFound and GroupNotFound also for what belongs to another
-// role, ToolUnavailable after Close. A POST to an unknown group is answered
-// with an error of the protocol instead.
+// rejected. It returns RoleNotFound or GroupNotFound also for something that
+// belongs to another role. It returns ToolUnavailable after Close. A POST to an
+// unknown group is answered with an error of the protocol instead.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.Principal) error {
 	if s.lifetime.Err() != nil {
 		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is shutting down")

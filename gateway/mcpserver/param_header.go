@@ -15,9 +15,10 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// In revision 2026-07-28 a schema may mark an argument with headerKeyword: clients repeat it in a
-// header, for programs between client and server. Such a program decides by the header, and the
-// tool acts by the argument. So a call over HTTP in which they differ is rejected.
+// In revision 2026-07-28 a schema may mark an argument with headerKeyword. Clients repeat the
+// argument in a header, for programs between client and server. Such a program decides by the
+// header, and the tool acts by the argument. So a call over HTTP in which they differ is
+// rejected.
 
 // headerKeyword is the schema keyword that names the header, without paramHeaderPrefix.
 const headerKeyword = "x-mcp-header"

@@ -23,8 +23,8 @@ func (s *Server) prompts(sc *clientScope) []toolgroups.Prompt {
 // It is no valid name of a tool.
 const unknownPromptName = "prompts/get"
 
-// listPrompts answers prompts/list: the declared prompts, and those that tools of the caller
-// get. Of prompts with one name, the first is listed.
+// listPrompts answers prompts/list with the declared prompts, and the prompts that tools of the
+// caller get. Of prompts with one name, the first is listed.
 func (s *Server) listPrompts(ctx context.Context, sc *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
 	cursor := ""
 	if req.Params != nil {
@@ -119,8 +119,8 @@ func (s *Server) getByTool(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	return completed(result, req.ProtocolVersion()), nil
 }
 
-// checked returns a content of a catalog as the gate checks those of results. One that a call
-// has returned was checked then, and stays as it is.
+// checked returns a content of a catalog as the gate checks the contents of results. One that a
+// call has returned was checked then, and stays as it is.
 func checked(c tool.Content) tool.Content {
 	if c.Note != "" {
 		return c

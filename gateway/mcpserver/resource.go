@@ -17,8 +17,9 @@ import (
 )
 
 // Resources are read and listed by calls of tools (tool.Catalog). So the gate decides each
-// read, and the record has it as a call of the tool. What no tool of the caller reads is
-// asked of the gate as the tool unreadName, which never exists: the record has the attempt.
+// read, and the record has it as a call of the tool. If no tool of the caller reads a
+// resource, the gate is asked for the tool unreadName, which never exists. So the record
+// has the attempt.
 
 // unreadName is the name under which a read is denied that no tool of the caller answers. It
 // is no valid name of a tool.
@@ -166,8 +167,8 @@ func headerOf(extra *sdk.RequestExtra) http.Header {
 	return extra.Header
 }
 
-// resourceError returns the error for a resource that was not read. It is the same for one that does not
-// exist and one that the caller may not read.
+// resourceError returns the error for a resource that was not read. It is the same for a resource
+// that does not exist and for a resource that the caller may not read.
 func resourceError(err error, uri, version string) error {
 	switch errcode.CodeOf(err) {
 	case errcode.ToolNotAvailable, errcode.UnknownTool, errcode.FileNotFound, errcode.ArtifactNotFound, errcode.PathTraversal, errcode.NotADirectory:

@@ -19,8 +19,8 @@ import (
 )
 
 // Limits of a page of a list. Sources are asked one after the other until the page has
-// pageItems or has taken pageTime; the next page continues with the next source. A source that takes
-// longer than sourceTime has failed.
+// pageItems or has taken pageTime. The next page continues with the next source. A
+// source that takes longer than sourceTime has failed.
 const (
 	pageItems  = 500
 	pageTime   = 10 * time.Second

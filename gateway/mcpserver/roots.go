@@ -16,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// The limits of a client's roots. The timeout is that of one roots/list.
+// The limits of a client's roots. The timeout is for one roots/list.
 const (
 	maxRoots     = 100
 	rootsTimeout = 5 * time.Second
@@ -70,7 +70,7 @@ func (c *clientRoots) observe(req sdk.Request) {
 // withRoot returns a context for calls of the client in the directory of its first root that
 // is allowed. Without such a root the context is ctx.
 //
-// Errors: those of ctx.
+// Errors: the errors of ctx.
 func (s *Server) withRoot(ctx context.Context, sc *clientScope) (context.Context, error) {
 	c := sc.roots
 	if c == nil || c.changes.Load() == 0 {

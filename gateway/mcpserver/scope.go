@@ -54,7 +54,8 @@ func WithRequestCount(ctx context.Context, count func() error) context.Context {
 	return context.WithValue(ctx, countKey{}, count)
 }
 
-// countBatch counts the requests of a batch. Errors are those of the function of WithRequestCount.
+// countBatch counts the requests of a batch. It returns the errors of the function of
+// WithRequestCount.
 func countBatch(ctx context.Context, q *request) error {
 	count, ok := ctx.Value(countKey{}).(func() error)
 	if !q.batch || !ok {
@@ -83,8 +84,8 @@ func scopeFrom(ctx context.Context) *clientScope {
 }
 
 // scopeFor returns the scope of a sender. A role or group of another sender is
-// reported like one that does not exist. The caller must call endpoint.release
-// when the request ends.
+// reported like a role or group that does not exist. The caller must call
+// endpoint.release when the request ends.
 func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*clientScope, error) {
 	caller, found, err := ResolveCaller(s.rt.Org(), sender, role)
 	if err != nil {
@@ -97,8 +98,8 @@ func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*cli
 	sc := &clientScope{sender: sender, caller: caller}
 	sc.endpoint = s.acquireEndpoint(endpointKey{found.ID, caller.Within, group})
 	// A role that uses all groups may still be restricted, for example to a
-	// server. A group in which it has nothing must look like one that does not
-	// exist.
+	// server. A group in which it has nothing must look like a group that does
+	// not exist.
 	if toolset != "" && (found.Use.IsAll() || caller.Within != "") && len(s.toolListFor(sc).definitions) == 0 && len(s.prompts(sc)) == 0 {
 		sc.endpoint.release()
 		return nil, groupNotFound(toolset)

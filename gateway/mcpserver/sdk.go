@@ -76,7 +76,7 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 	return server
 }
 
-// recoverRequest turns a panic, such as that of a module's catalog, into an internal error of the
+// recoverRequest turns a panic, for example in a module's catalog, into an internal error of the
 // request. The SDK runs requests in goroutines of its own, where a panic would end the process.
 func (s *Server) recoverRequest(sc *clientScope, method string, err *error) {
 	p := recover()

@@ -54,9 +54,9 @@ func (s *Server) forgetSession(id string) {
 	delete(s.sessions, id)
 }
 
-// makeRoomForSession makes sure that a sender may have one more session; if it
-// has to, it ends the sender's session that has been idle longest. It must be
-// called with mu held.
+// makeRoomForSession makes sure that a sender may have one more session. If it
+// has to, it ends the sender's session that has been idle longest.
+// makeRoomForSession must be called with mu held.
 func (s *Server) makeRoomForSession(sender identity.Principal) bool {
 	if len(s.sessions) >= maxSessions {
 		return false
@@ -99,7 +99,7 @@ func (s *Server) endSession(session *session) {
 
 // acquireSession returns the session with this id and counts a request of it
 // until release is called. It returns nil unless sender, role and endpoint are
-// those that started the session.
+// the same as at the start of the session.
 func (s *Server) acquireSession(sc *clientScope, id string) (session *session, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,8 +36,8 @@ type subscription struct {
 	due       bool // the client is being notified
 }
 
-// subscribe begins a subscription, after it has read the resource as the client: so the gate
-// decides it, and the record has the read. Resources without versions never change.
+// subscribe begins a subscription, after it has read the resource as the client. So the gate
+// decides the read, and the record has it. Resources without versions never change.
 func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	sc, uri := scopeFrom(ctx), req.Params.URI
 	if sc == nil {
@@ -176,8 +176,8 @@ func (s *Server) currentSubscriptions() (list, ended map[subscriptionKey]*subscr
 }
 
 // lookAt notifies the client of a subscription if its resource has changed. A client that may
-// no longer read the resource is not notified, and neither is one that has not yet taken the
-// notification before.
+// no longer read the resource is not notified. A client that has not yet taken the previous
+// notification is not notified either.
 func (s *Server) lookAt(k subscriptionKey, sub *subscription) {
 	defer s.logPanic()
 	if sub.versioner == nil {

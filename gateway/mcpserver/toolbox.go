@@ -70,8 +70,8 @@ func Tokens(header http.Header, need *tool.Auth) map[string]string {
 	return tokens
 }
 
-// parts returns what the client is shown: a text for each row if the result is an array of
-// rows, else the parts of the result.
+// parts returns the contents for the client. If the result is an array of rows, it returns a text
+// for each row. Else it returns the parts of the result.
 func (o outcome) parts() []tool.Content {
 	if !o.rows {
 		return o.result.Parts()
@@ -144,8 +144,8 @@ func versionHeaderSupported(header http.Header) bool {
 	return version == "" || slices.Contains(versions[1:], version)
 }
 
-// isRoleSession reports whether id is a session of the same sender at the whole
-// role, and q lists the tools of one of the role's groups.
+// isRoleSession reports whether id is a session of the same sender at the whole role. Also q must
+// list the tools of one of the role's groups.
 func (s *Server) isRoleSession(sc *clientScope, id string, q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,10 @@ var (
 	authParam  = [...]string{"toolbox/authParam", "com.google.cloud/authParam"}
 )
 
-// authMeta returns the auth services whose tokens a client must send: those of
-// the call, and those of parameters that are filled from claims. It uses both
-// the old and the new keys, since clients read only the keys of their version.
+// authMeta returns the auth services whose tokens a client must send. It
+// returns the services of the call, and the services of parameters that are
+// filled from claims. It uses both the old and the new keys, since clients read
+// only the keys of their version.
 func authMeta(need *tool.Auth) sdk.Meta {
 	if need == nil {
 		return nil

@@ -50,8 +50,8 @@ func (a *API) ServeToolset(w http.ResponseWriter, r *http.Request) {
 
 // hasGroup reports whether the role has a group in which it has toolCount
 // tools. A role that uses all groups may still be restricted, for example to a
-// server. A group in which the role has no tool must look like one that does
-// not exist.
+// server. A group in which the role has no tool must look like a group that
+// does not exist.
 func (s scope) hasGroup(id toolgroups.GroupID, toolCount int) bool {
 	if (s.role.Use.IsAll() || s.by.Within != "") && toolCount == 0 {
 		return false

@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // API serves the requests of Toolbox clients. A request must have been admitted
-// by an auth.Authenticator. The caller's tools are those of its own role; the
+// by an auth.Authenticator. A caller has the tools of its own role. The
 // operator must name a role in the path value role. All methods are safe for
 // concurrent use.
 //
@@ -200,9 +200,9 @@ func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte,
 	return resultText(&admitted.Result, known.Declared != nil), nil
 }
 
-// callError returns the error of a call that is not answered with a result: the
-// tool is unknown, or the caller lacks a valid token. A tool of another
-// workflow state, and any tool in a suspended role, is answered with a failure as its result.
+// callError returns the error of a call that is not answered with a result. The tool is
+// unknown, or the caller lacks a valid token. A tool of another workflow state, and any tool
+// in a suspended role, is answered with a failure as its result.
 func (s scope) callError(a *gate.Admission, name string) error {
 	if !a.Decision.Allowed() {
 		if a.Decision.Suspended() != "" {

@@ -11,10 +11,10 @@ import (
 )
 
 // Question asks whether the gate would allow a call. One of Role, Agent and Caller,
-// together with Tool, asks whether that role, agent or external caller may call the tool;
-// without Tool, which tools it may call. Who asks which roles and agents may call a tool.
-// Why asks for the limits, too. Diff, together with Role, asks which tools the role gained
-// and lost since an epoch.
+// together with Tool, asks whether that role, agent or external caller may call the tool.
+// Without Tool it asks which tools it may call. Who asks which roles and agents may call a
+// tool. Why asks for the limits, too. Diff, together with Role, asks which tools the role
+// gained and lost since an epoch.
 //
 // A role is checked as an agent of it directly below a root would be, in State.
 // An agent is checked in its place and in its own workflow state, unless State
@@ -66,9 +66,9 @@ type Limit struct {
 	Decides bool `json:"decides,omitempty"`
 }
 
-// Holders lists the roles and agents that may call a tool, and the roles in which callers may
-// start tasks whose agents may call it through tasks.as. Code and Reason are
-// set if the tool does not exist.
+// Holders lists the roles and agents that may call a tool. It also lists the roles in which
+// callers may start tasks whose agents may call the tool through tasks.as. Code and Reason
+// are set if the tool does not exist.
 type Holders struct {
 	Tool   string        `json:"tool"`
 	Roles  []RoleHolder  `json:"roles"`  // sorted by name, root first
@@ -79,8 +79,9 @@ type Holders struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
-// Matrix says which roles may call which tools: a page of roles, sorted by name, root first, and the
-// tools that were compared, sorted by name. NextTool is the first tool that was not compared.
+// Matrix says which roles may call which tools. It has a page of roles, sorted by name, root first.
+// It also has the tools that were compared, sorted by name. NextTool is the first tool that was not
+// compared.
 type Matrix struct {
 	Tools []MatrixTool `json:"tools"`
 	Page[MatrixRow]
@@ -95,8 +96,8 @@ type MatrixTool struct {
 	Effect string             `json:"effect"`
 }
 
-// MatrixRow is a role, with the names of those tools of its Matrix that it may call, sorted. Waits has
-// those of them whose calls may wait until people approve them.
+// MatrixRow is a role, with the names of those tools of its Matrix that it may call, sorted. Waits
+// has the tools among them whose calls may wait until people approve them.
 type MatrixRow struct {
 	ID      identity.RoleID `json:"id"`
 	Name    string          `json:"name"`

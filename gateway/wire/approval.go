@@ -37,7 +37,8 @@ type Approval struct {
 }
 
 // ApprovalChange is an item of the stream of the calls that wait for the sender's approval. The
-// stream begins with those that wait, and an item of the type listed. What comes later follows.
+// stream begins with the requests that wait, and an item of the type listed. What comes later
+// follows.
 type ApprovalChange struct {
 	Type     string    `json:"type"` // waiting, listed, requested, escalated, vote, approved, denied, expired or void
 	At       time.Time `json:"at"`
@@ -72,7 +73,8 @@ type ApprovalVote struct {
 }
 
 // ApprovalPattern approves further calls of the same agent and tool within the task. They fit Args,
-// and their other arguments are those of the call that waits. Uses or Seconds is required.
+// and their other arguments are equal to the arguments of the call that waits. Uses or Seconds is
+// required.
 type ApprovalPattern struct {
 	Args    json.RawMessage `json:"args"`              // conditions by path, as of bind
 	Uses    int             `json:"uses,omitempty"`    // how many further calls

@@ -43,7 +43,8 @@ type EvaluationContext struct {
 	Group []string `json:"group,omitempty"` // restricts the check to these groups
 }
 
-// Evaluations asks several questions. What a question leaves out is that of the request.
+// Evaluations asks several questions. If a question leaves out a field, the field of the request
+// counts.
 type Evaluations struct {
 	Subject     *EvaluationSubject  `json:"subject,omitempty"`
 	Action      *EvaluationAction   `json:"action,omitempty"`

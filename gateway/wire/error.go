@@ -165,7 +165,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	}
 }
 
-// statusError is an error whose status is not that of its code.
+// statusError is an error whose status differs from the status of its code.
 type statusError struct {
 	error
 	status int

@@ -11,8 +11,9 @@ import (
 const NDJSON = "application/x-ndjson"
 
 // EventPage is a page of events, newest first. A page may have fewer events than the limit,
-// even none, and still a cursor: a request searches a bounded part of the log. Last is the
-// sequence number of the last event of the log: a stream after it has what the pages do not.
+// even no events, and still a cursor. A request searches a bounded part of the log. Last is
+// the sequence number of the last event of the log: a stream after it has what the pages do
+// not.
 type EventPage[T any] struct {
 	Page[T]
 	Last uint64 `json:"last"`

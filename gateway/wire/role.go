@@ -9,9 +9,8 @@ import (
 )
 
 // Role is a role's record. Tools lists what its agents and callers may call, if one role is
-// shown. Dangling lists the groups of the role that have no
-// effect, because they are not registered or have another owner than when the
-// role was written.
+// shown. Dangling lists the groups of the role that have no effect. They are not
+// registered, or have another owner than when the role was written.
 type Role struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
@@ -23,8 +22,8 @@ type Role struct {
 	// a role have it.
 	Unchecked []string `json:"unchecked,omitempty"`
 
-	// Reach is what agents would reach through those that they spawn, as in RoleChange. Only the
-	// answer to dryRun of a new role has it.
+	// Reach is what agents would reach through the agents that they spawn, as in RoleChange. Only
+	// the answer to dryRun of a new role has it.
 	Reach []org.ReachDiff `json:"reach,omitempty"`
 }
 
@@ -101,8 +100,9 @@ func (q RoleRequest) MarshalJSON() ([]byte, error) {
 // RevisionTag returns the ETag of a revision of a role.
 func RevisionTag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
 
-// RoleChange is a changed role and the effect of the change. Reach is what agents would reach through
-// those that they spawn, sorted by the name of their role; only an answer to dryRun has it.
+// RoleChange is a changed role and the effect of the change. Reach is what agents would reach
+// through the agents that they spawn, sorted by the name of their role. Only an answer to dryRun
+// has it.
 type RoleChange struct {
 	Role    Role               `json:"role"`
 	Diff    org.PermissionDiff `json:"diff"`

@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Span is something that took time in a task: an answer of a model, a call of a tool, or the wait of
-// a call for approval. A denied call takes no time.
+// Span is something that took time in a task. It is an answer of a model, a call of a tool, or the
+// wait of a call for approval. A denied call takes no time.
 type Span struct {
 	Seq    uint64           `json:"seq"` // number of its first event; of an answer, that of the answer
 	Kind   SpanKind         `json:"kind"`

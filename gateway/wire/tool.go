@@ -27,8 +27,8 @@ type Tool struct {
 }
 
 // QuarantineEntry is a tool definition from an untrusted server that waits for
-// the operator's acceptance. Until then no role has the tool, not even one that
-// uses all groups.
+// the operator's acceptance. Until then no role has the tool, not even a role
+// that uses all groups.
 type QuarantineEntry struct {
 	Quarantined bool             `json:"quarantined"` // true until it is accepted
 	Digest      string           `json:"digest"`      // of Offered; Accept must repeat it

@@ -1,6 +1,6 @@
-// Package wire defines what a gateway and its clients exchange: JSON shapes of
-// requests and responses, error bodies with their HTTP statuses, and pages of
-// lists. It also has the names and limits that both sides must agree on.
+// Package wire defines the data that a gateway and its clients exchange. This data is
+// JSON shapes of requests and responses, error bodies with their HTTP statuses, and
+// pages of lists. It also has the names and limits that both sides must agree on.
 //
 //	wire.WriteError(w, errcode.New(errcode.RoleNotFound, "there is no role %q", name))
 //
@@ -27,9 +27,9 @@ const MaxRequestBytes = 16 << 20
 // MaxPageItems is the largest number of items on a page.
 const MaxPageItems = 1000
 
-// MCPProtocol is the name for HTTP upgrades (RFC 9110, section 7.8) to a
-// connection that carries the lines of MCP's stdio transport:
-// GET /roles/{role}/mcp with Upgrade: rolecall-mcp.
+// MCPProtocol is the name for HTTP upgrades (RFC 9110, section 7.8). The
+// request is GET /roles/{role}/mcp with Upgrade: rolecall-mcp. The connection
+// then carries the lines of MCP's stdio transport.
 const MCPProtocol = "rolecall-mcp"
 
 // MCPWorkspaceHeader is the header of such an upgrade with a workspace, query-escaped. The

@@ -67,8 +67,8 @@ func newAnnouncePolicy(cfg *config.Config) *announcePolicy {
 
 // find returns the decision about a service, and the only broker at which the service may
 // announce itself. That is the first broker that allows the service by name, else the first one
-// with quarantine. A service is rejected if its name is that of a module of the configuration, or
-// its queue that of a declared service.
+// with quarantine. A service is rejected if a module of the configuration has its name, or if a
+// declared service has its queue.
 func (p *announcePolicy) find(service string) (config.Broker, announced.Admission) {
 	request, _, valid := protocol.AnnouncedQueues(service)
 	if p == nil || !valid || modules.CheckName(service) != nil || p.modules[service] || p.queues[request] {
@@ -164,8 +164,8 @@ func (n *announcements) load(ctx context.Context, m *announced.Module) error {
 	return n.app.loader.LoadModule(ctx, m)
 }
 
-// yields returns the services that have a tool with the name of one that the configuration adds.
-// They go out of service, and come back without this tool.
+// yields returns the services with a tool whose name the configuration adds. They go out of
+// service, and come back without this tool.
 func (n *announcements) yields(ch *configChange) (services []string) {
 	snapshot := n.app.groups.CurrentSnapshot()
 	for _, service := range n.registry.Services() {
@@ -209,7 +209,7 @@ func (n *announcements) update(ctx context.Context, ch *configChange) error {
 }
 
 // unload takes the services out of service that are not admitted any more, or have another broker.
-// The loader has replaced those that the configuration declares now.
+// The loader has replaced services that the configuration declares now.
 func (n *announcements) unload(ctx context.Context, old, now *announcePolicy) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()

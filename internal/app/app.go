@@ -15,7 +15,7 @@
 //
 // ApplyConfig and WatchConfig replace the configuration while agents work. A change has
 // two phases. The first, prepare, provisions new modules, constructs models and auth
-// services and collects every problem; nothing of it is visible, and discard releases
+// services and collects every problem. Nothing of it is visible, and discard releases
 // it. The second, install, makes the change active: groups and roles in one commit.
 package app
 
@@ -265,7 +265,7 @@ func (a *App) Handler() (http.Handler, error) {
 	})
 }
 
-// registerModuleKinds registers the module kinds that ship and those of Options.
+// registerModuleKinds registers the module kinds that ship and the kinds of Options.
 func (a *App) registerModuleKinds() error {
 	ours := []modules.ModuleKind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
 	for _, k := range append(ours, a.options.Kinds...) {

@@ -47,7 +47,7 @@ type openBroker struct {
 	uses   int
 }
 
-// register adds the kinds that ship and those of a build.
+// register adds the kinds that ship and the kinds of a build.
 func (b *brokers) register(more []broker.Kind) error {
 	for _, k := range append([]broker.Kind{natsbroker.Kind(), rabbitmq.Kind()}, more...) {
 		if slices.Contains(b.listKinds(), k.Name) || k.Check == nil || k.Connect == nil {
@@ -213,8 +213,8 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 	return faults
 }
 
-// accounts authenticates tool services at one embedded broker, by their keys: those of the
-// configuration in service, and those that may announce themselves there.
+// accounts authenticates tool services at one embedded broker, by their keys. These are the
+// services of the configuration in service, and the services that may announce themselves there.
 type accounts struct {
 	*App
 	broker string

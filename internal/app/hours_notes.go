@@ -12,8 +12,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// hoursNotes lists the toolsets with hours whose tools a role also has in another way: the hours
-// do not close such a tool for the role. Of each toolset of a role it names one tool.
+// hoursNotes lists the toolsets with hours whose tools a role also has in another way. The hours do
+// not close such a tool for the role. For each toolset of a role, it names one tool.
 func hoursNotes(cfg *config.Config) (list []string) {
 	if cfg == nil {
 		return nil
@@ -116,7 +116,7 @@ type member struct {
 	except []string // of all tools
 }
 
-// of returns the members of a group without those of its children.
+// of returns the members of a group without the members of its children.
 func (m memberships) of(id toolgroups.GroupID) (list []member) {
 	set := m.sets[id]
 	for i, name := range set.Refs {
@@ -141,7 +141,7 @@ func (m memberships) of(id toolgroups.GroupID) (list []member) {
 	return list
 }
 
-// isModule reports whether a name is that of an MCP server or module of the configuration.
+// isModule reports whether an MCP server or a module of the configuration has a name.
 func (m memberships) isModule(name string) bool {
 	return slices.ContainsFunc(m.cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == name }) ||
 		slices.ContainsFunc(m.cfg.Modules, func(s config.Module) bool { return s.Name == name })

@@ -13,8 +13,9 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
-// issuerServices returns the issuers of a gateway as auth services. One with which users sign in
-// has a second service: for its ID tokens, which are for this program and no audience else.
+// issuerServices returns the issuers of a gateway as auth services. An issuer with which users sign
+// in has a second service for its ID tokens. These tokens are for this program and no other
+// audience.
 func issuerServices(cfg *config.Config) (list []toolboxfile.AuthService) {
 	for _, i := range cfg.Gateway.Issuers {
 		list = append(list, toolboxfile.AuthService{

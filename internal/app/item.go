@@ -19,7 +19,7 @@ import (
 // disk. An item that is not valid is rejected, and nothing changes. Other items may become broken
 // by a valid one. Existing roles stay as they are.
 //
-// Errors: InvalidConfig; LimitExceeded if there are too many items; those of
+// Errors: InvalidConfig; LimitExceeded if there are too many items; the errors of
 // runtime.Runtime.UseOperationApproval.
 func (a *App) ApplyItem(ctx context.Context, kind, name, text string, from runtime.Requester) (wire.ConfigItem, error) {
 	kind, err := config.FindItemKind(kind)
@@ -41,7 +41,7 @@ func (a *App) ApplyItem(ctx context.Context, kind, name, text string, from runti
 func (a *App) UsesVariables(text string) bool { return config.UsesVariables(text) }
 
 // DeleteItem deletes an applied item and returns it as it was. Items that need it become broken.
-// Errors: ItemNotFound; InvalidConfig if the files need the item; those of
+// Errors: ItemNotFound; InvalidConfig if the files need the item; the errors of
 // runtime.Runtime.UseOperationApproval.
 func (a *App) DeleteItem(ctx context.Context, kind, name string, from runtime.Requester) (wire.ConfigItem, error) {
 	if known, err := config.FindItemKind(kind); err == nil {
@@ -52,7 +52,7 @@ func (a *App) DeleteItem(ctx context.Context, kind, name string, from runtime.Re
 	return state.wire(), a.changeItem(ctx, c)
 }
 
-// ListItems lists the applied items, sorted by kind and name. There are none before the first
+// ListItems lists the applied items, sorted by kind and name. There are no items before the first
 // configuration is active.
 func (a *App) ListItems() (list []wire.ConfigItem) {
 	for _, i := range a.itemStates() {
@@ -116,7 +116,8 @@ func (a *App) changeItem(ctx context.Context, item runtime.ItemChange) error {
 	return nil
 }
 
-// itemsAfter returns the stored items after a change; nil is none. It sets the order of a new item.
+// itemsAfter returns the stored items after a change. Nil means no items. It sets the order of a
+// new item.
 func (a *App) itemsAfter(ctx context.Context, c *runtime.ItemChange) ([]runtime.StoredItem, error) {
 	list, err := a.Runtime.ListItems(ctx)
 	if err != nil || c == nil {
@@ -149,7 +150,7 @@ func (a *App) acceptItem(ctx context.Context, c changeSpec, ch *configChange) er
 	return nil
 }
 
-// setItems records the items of an installed change, and describes those that are not as before.
+// setItems records the items of an installed change, and describes the items that have changed.
 func (a *App) setItems(ch *configChange) {
 	before := a.itemStates()
 	for _, i := range ch.items {

@@ -84,7 +84,7 @@ func (list itemStates) leaveOut(err error) bool {
 	return list.leaveOutFaulty(err) || list.leaveOutNewest(err)
 }
 
-// afterFailures returns the states after a change whose modules may have failed to start: a tool
+// afterFailures returns the states after a change whose modules may have failed to start. A tool
 // service that failed is broken, and so are its tools.
 func (list itemStates) afterFailures(ch *configChange) itemStates {
 	list = slices.Clone(list)

@@ -38,8 +38,8 @@ func labelsOf(cfg *config.Config, m config.Module) modules.Labels {
 	return labels
 }
 
-// loaderLabels returns the labels that the loader applies to the tools of a module. An MCP
-// server applies them itself, and loading applies those of sources and tool services.
+// loaderLabels returns the labels that the loader applies to the tools of a module. An MCP server
+// applies them itself. Loading applies the labels of sources and tool services.
 func loaderLabels(cfg *config.Config, m config.Module) modules.Labels {
 	if m.Type == kindServer || m.Type == kindSource || m.Type == kindService || m.Type == kindResource {
 		return modules.Labels{}
@@ -62,8 +62,8 @@ func namedTools(cfg *config.Config, server string) (list []mcpclient.NamedTool) 
 	return list
 }
 
-// toolsDigest returns a digest of what documents say about the tools of an MCP server or
-// module, apart from their groups, which the module does not know.
+// toolsDigest returns a digest of the labels and the named tools of an MCP server or module in
+// documents. It leaves out the groups of tools, which the module does not know.
 func toolsDigest(cfg *config.Config, m config.Module) string {
 	text, _ := json.Marshal([]any{labelsOf(cfg, m), namedTools(cfg, m.Name)}) // texts always marshal
 	sum := sha256.Sum256(text)
@@ -71,8 +71,8 @@ func toolsDigest(cfg *config.Config, m config.Module) string {
 }
 
 // checkModuleTools returns a problem for each document or toolset that names a tool which a
-// module will not have. The tools of an MCP server come and go, so a missing one is no
-// problem: what is said about it has no effect.
+// module will not have. The tools of an MCP server come and go, so a missing tool is no
+// problem. Documents about a missing tool have no effect.
 func (a *App) checkModuleTools(ch *configChange) (faults []*yamldoc.Error) {
 	check := func(id toolboxfile.ToolID, at yamldoc.Pos, field string) {
 		if isModule := slices.ContainsFunc(ch.cfg.Modules, func(m config.Module) bool { return m.Name == id.Server }); isModule && !a.hasModuleTool(ch, id) {

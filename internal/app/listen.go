@@ -77,7 +77,7 @@ func (l *HTTPListener) URL() string {
 	return "http://" + l.Addr().String()
 }
 
-// Encrypted reports whether no program on the network can read tokens and answers: they are sent by
+// Encrypted reports whether no program on the network can read tokens and answers. They are sent by
 // TLS, or do not leave this machine.
 func (l *HTTPListener) Encrypted() bool { return l.secure || l.Loopback() }
 

@@ -2,8 +2,8 @@ package app
 
 import "github.com/rolecall/rolecall/org"
 
-// reportLostGroups warns, once for each loss, about roles that have lost a group because its owner
-// changed, and about groups that root may not grant any more for this reason.
+// reportLostGroups warns about roles that have lost a group because its owner changed. It also
+// warns about groups that root may not grant any more for this reason. It warns once for each loss.
 func (a *App) reportLostGroups() {
 	now := map[org.LostGroup]bool{}
 	for _, g := range a.Runtime.Org().LostGroups() {

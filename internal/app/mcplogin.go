@@ -34,8 +34,8 @@ func (a *App) serverAuth(s config.MCPServer) (*mcpauth.Server, error) {
 	return mcpauth.New(c)
 }
 
-// subjectToken returns the token with which a subject has authenticated at the gateway, if it is of
-// the issuer whose tokens are exchanged for those of a server.
+// subjectToken returns the token with which a subject has authenticated at the gateway. The token
+// must be of the issuer whose tokens are exchanged for tokens of a server.
 func (a *App) subjectToken(s config.MCPServer, subject mcpauth.Subject) (mcpauth.SubjectToken, bool) {
 	active := a.active.Load()
 	caller, external := identity.ParseCaller(string(subject))

@@ -107,7 +107,7 @@ func (m *keyModel) current() (model.Model, yamldoc.Secret) {
 	return m.client, m.key
 }
 
-// acquire returns a client and its key. It reads the key if there is none or its time is
+// acquire returns a client and its key. It reads the key if there is no key yet or its time is
 // over. Its error is the cause of ctx or a *model.Error.
 func (m *keyModel) acquire(ctx context.Context) (model.Model, yamldoc.Secret, error) {
 	if client, key := m.current(); key != "" && m.isUsable(0) {
@@ -150,8 +150,8 @@ func (m *keyModel) renewAfter(ctx context.Context, err error, used yamldoc.Secre
 }
 
 // read reads the key and returns the client that uses it. Concurrent callers share one
-// read. Its error is the cause of ctx, or why no key was read; the client and the key are
-// then the ones before.
+// read. Its error is the cause of ctx, or says why no key was read. The client and the
+// key are then the same as before.
 func (m *keyModel) read(ctx context.Context) (model.Model, yamldoc.Secret, error) {
 	result := make(chan error, 1)
 	if !m.start(func() { result <- m.readShared() }) {

@@ -70,7 +70,7 @@ func (s *streamDetector) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// isStream reports whether a content type is that of a stream of events.
+// isStream reports whether a content type means a stream of events.
 func isStream(contentType string) bool {
 	return strings.HasPrefix(contentType, "text/event-stream") || contentType == "application/vnd.amazon.eventstream"
 }

@@ -31,9 +31,9 @@ func (a *App) RunNotifications(ctx context.Context) (stop func()) {
 	return func() {}
 }
 
-// replaceNotifications makes the receivers of an installed configuration the only ones. A recorded
-// configuration has none: its secrets may have been taken back since. The receivers of the files are
-// then told later.
+// replaceNotifications replaces all receivers by the receivers of an installed configuration. A
+// recorded configuration has no receivers: its secrets may have been taken back since. The
+// receivers of the files are then told later.
 func (a *App) replaceNotifications(ctx context.Context, ch *configChange) error {
 	e := a.notifications.Load()
 	if e == nil {

@@ -74,7 +74,7 @@ const (
 )
 
 // restoreConfig applies the recorded configuration of a task, without its tokens. Of its
-// roles it only creates those that never existed: a role may have lost permissions since,
+// roles it only creates roles that never existed. A role may have lost permissions since,
 // which must not come back. With revive, roles that were deleted since become active again.
 func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool) error {
 	s := orgConfig(cfg)
@@ -256,9 +256,9 @@ func (a *App) discard(ctx context.Context, ch *configChange) error {
 
 // install is the second phase of a change: it makes a prepared configuration active.
 // Groups, toolsets, roles and the limits of programs and requests change together, in one
-// commit and one change of the registry. If that fails, nothing has changed. Around it
-// nothing is found that only one of the two configurations has: models of both can be
-// found by name, and an auth service that changes accepts no token.
+// commit and one change of the registry. If that fails, nothing has changed. During the
+// change, models of both configurations can be found by name. An auth service that
+// changes accepts no token.
 //
 // A call in progress in a replaced module delays none of this for longer than
 // drainTimeout. summary is nil if nothing was changed.
@@ -408,7 +408,8 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	return faults
 }
 
-// partHint returns what to write instead of an unknown part of a known group, "" if id is none.
+// partHint returns what to write instead of an unknown part of a known group. It returns "" if id
+// is not such a part.
 func partHint(id string, known []string) string {
 	group, _, found := strings.Cut(id, ":")
 	if !found || !slices.Contains(known, group) {
@@ -437,7 +438,7 @@ func eachGroups(cfg *config.Config, use func(field string, g config.Groups)) {
 }
 
 // modulesAmong returns the names that documents of kind module declare. Such a module may have
-// groups of any id; which ones is known when it runs.
+// groups of any id. Their ids are known only when it runs.
 func (ch *configChange) modulesAmong(names []string) (list []string) {
 	for _, m := range ch.cfg.Modules {
 		if slices.Contains(names, m.Name) {
@@ -459,7 +460,7 @@ func (a *App) hasAPI(ch *configChange, id string) bool {
 	return owner == modules.OwnerOf(server) && !ch.changedOwners()[owner]
 }
 
-// toolHint returns what to write instead when the name of a tool is used as a group id;
+// toolHint returns what to write instead when the name of a tool is used as a group id. It returns
 // "" if there is no such tool.
 func (a *App) toolHint(cfg *config.Config, name string) string {
 	if slices.ContainsFunc(cfg.Tools, func(t toolboxfile.DeclaredTool) bool { return t.Name == name }) {

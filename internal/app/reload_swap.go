@@ -28,7 +28,7 @@ func (a *App) stageUnloads(ctx context.Context, ch *configChange) error {
 	return nil
 }
 
-// registerGroups puts the groups of a change in place of the current ones.
+// registerGroups replaces the current groups by the groups of a change.
 func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 	for _, s := range ch.unloads {
 		if err := s.Register(tx); err != nil {
@@ -44,10 +44,10 @@ func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 	return a.registerToolsets(tx, ch)
 }
 
-// declaredGroups returns the groups of the modules that failed to start and have no
-// predecessor, of the services that may announce themselves, and the group that applied tools
-// join. Which groups a module has is known when it runs; until then its group has the name of the
-// module.
+// declaredGroups returns the groups of the modules that failed to start and have no predecessor.
+// It also returns the groups of the services that may announce themselves, and the group that
+// applied tools join. The groups of a module are known only when it runs. Until then its group
+// has the name of the module.
 func (a *App) declaredGroups(ch *configChange) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	declared := map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.DefaultGroup: toolgroups.Config}
 	for _, name := range ch.failedModules {
@@ -79,8 +79,8 @@ func (ch *configChange) groupError(err error) error {
 	return err
 }
 
-// activateModules brings the staged modules into service, after their groups were
-// registered, and takes the removed ones out of it.
+// activateModules brings the staged modules into service, after their groups were registered. It
+// takes the removed modules out of service.
 func (a *App) activateModules(ch *configChange) (errs []error) {
 	for n, m := range ch.staged {
 		err := m.ready.Activate()

@@ -17,10 +17,10 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Files that no task needs any more are removed as the retention of the configuration says:
-// recordings of models, and private workspaces of tasks that are done. Events, artifacts and
-// what is recorded in the data file are never removed. A task that has failed or was
-// cancelled keeps its workspace, because it may be retried.
+// Files that no task needs any more are removed as the retention of the configuration says.
+// These are recordings of models, and private workspaces of tasks that are done. Events,
+// artifacts and the records in the data file are never removed. A task that has failed or
+// was cancelled keeps its workspace, because it may be retried.
 
 // retentionInterval is the time between two sweeps.
 const retentionInterval = time.Hour

@@ -49,7 +49,7 @@ func (a *App) unknownNameText(u org.UnknownName) string {
 	return fmt.Sprintf("%s: approval: there is no tool %s; until it exists, the rule does nothing", where, withSimilar(u.Name, toolNames(s)))
 }
 
-// withSimilar returns a name, with a similar one of those that exist.
+// withSimilar returns a name, with a similar existing name.
 func withSimilar(name string, known []string) string {
 	text := textutil.Truncate(name, 128)
 	if hint := textutil.SuggestName(name, known); hint != "" {

@@ -47,8 +47,8 @@ func secretValues(m map[string]yamldoc.Secret) (list []string) {
 // readKey is a key that a model has read from a file or a command.
 type readKey struct{ model, key string }
 
-// readKeys are the newest keys that models have read, oldest first. Older ones have expired
-// or were replaced: they open nothing, and each secret makes redacting slower.
+// readKeys are the newest keys that models have read, oldest first. Older keys have expired or were
+// replaced. They open nothing, and each key makes redacting slower.
 type readKeys []readKey
 
 // Limits of readKeys.

@@ -132,8 +132,8 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 	return left, nil
 }
 
-// unfinished lists the tasks that have not ended, oldest first, without those that only the
-// program that drives them resumes.
+// unfinished lists the tasks that have not ended, oldest first. It leaves out tasks that a program
+// drives: only the program resumes them.
 func (a *App) unfinished() (list []org.Task) {
 	for _, task := range a.Runtime.Org().ListTasks() {
 		if task.Status == org.Running && !task.Driven {

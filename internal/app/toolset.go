@@ -129,8 +129,8 @@ func (t toolset) equal(other toolset) bool {
 		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.sameHours(other)
 }
 
-// registerToolsets registers the toolsets of a change that differ from those of now, and
-// unregisters the others.
+// registerToolsets registers the toolsets of a change that differ from the current toolsets. It
+// unregisters the toolsets that the change does not have.
 func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 	ch.bound = toolsets{}
 	for _, id := range a.toolsets.unionIDs(ch.toolsets) {
@@ -158,7 +158,7 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 }
 
 // within returns t without the references to declared tools that will be missing or will have
-// another owner, because registration binds their names to the owner of the tool.
+// another owner. Registration binds the names of references to the owner of the tool.
 func (t toolset) within(tx *toolgroups.Tx) toolset {
 	bound := toolset{Group: t.Group, hours: t.hours, schedule: t.schedule}
 	bound.Refs = nil

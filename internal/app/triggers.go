@@ -43,9 +43,9 @@ func (a *App) RunTriggers(ctx context.Context) (stop func()) {
 	return func() {}
 }
 
-// replaceTriggers makes the triggers of an installed configuration the only ones, bound to the
-// ids of the roles that the configuration created. A recorded configuration has none: its
-// secrets may have been taken back since.
+// replaceTriggers replaces all triggers by the triggers of an installed configuration. They
+// are bound to the ids of the roles that the configuration created. A recorded configuration
+// has no triggers: its secrets may have been taken back since.
 func (a *App) replaceTriggers(ch *configChange) {
 	e := a.triggers.Load()
 	if e == nil {

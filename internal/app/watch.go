@@ -21,8 +21,8 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// WatchConfig applies the configuration of Options.Files again whenever the files
-// change, and on SIGHUP, until ctx ends or stop is called; stop waits for a change in
+// WatchConfig applies the configuration of Options.Files again whenever the files change,
+// and on SIGHUP. It does so until ctx ends or stop is called. stop waits for a change in
 // progress. An error is printed on the console, once for the same content, and leaves the
 // active configuration unchanged.
 func (a *App) WatchConfig(ctx context.Context) (stop func()) {
@@ -190,7 +190,7 @@ func (w *configWatcher) load(ctx context.Context, asked bool) {
 		w.print("the configuration is unchanged: " + err.Error())
 		return
 	}
-	w.app.takeChanges() // those of the start
+	w.app.takeChanges() // the changes of the start
 	summary, err := w.app.reconfigure(ctx, cfg)
 	w.provisionModules(ctx)
 	defer w.printChanges()

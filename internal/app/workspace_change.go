@@ -9,8 +9,8 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 )
 
-// describeWorkspaces returns what a change of the configuration changes in workspaces: those
-// with a name, and those that the organization, roles and tokens have.
+// describeWorkspaces returns what a change of the configuration changes in workspaces. These are
+// workspaces with a name, and workspaces of the organization, roles and tokens.
 func describeWorkspaces(before, after *config.Config) (list []string) {
 	if before == nil {
 		return nil

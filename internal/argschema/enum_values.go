@@ -18,8 +18,8 @@ type enumValues struct {
 const maxEnumNumbers = 16
 
 // enumOf returns the values that s lists, or all kinds of values if it lists none. It reports
-// false if a ruleSet cannot represent the list: it has objects, arrays or too many numbers, or
-// there are both an enum and a const.
+// false if a ruleSet cannot represent the list. The list may have objects, arrays or too many
+// numbers. Or there are both an enum and a const.
 func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	switch {
 	case s.Enum != nil && s.Const != nil:

@@ -2,12 +2,13 @@ package argschema
 
 import "math"
 
-// ruleSet has the constraints on the values at one place of a document: the most frequent
+// ruleSet has the constraints on the values at one place of a document. It has the most frequent
 // keywords of schemas, in a form that is fast to check. The zero ruleSet allows no value.
 //
 // It implements strictjson.KeyRules, whose Fits methods report true only for a value that certainly
-// satisfies the rules. They also report false for values that take much time or memory to check:
-// numbers with exponents or very many digits, and patterns for strings with escapes.
+// satisfies the rules. They also report false for values that take much time or memory to check.
+// These are numbers with exponents or very many digits, and strings with escapes that have a
+// pattern.
 type ruleSet struct {
 	kinds   kindSet
 	strings *stringRule // further rules of strings; nil, here and below, means none
@@ -48,7 +49,7 @@ type arrayRule struct {
 	unique bool // no two elements may be equal
 }
 
-// objectRule has the rules of objects. The names are those of the KeySet.
+// objectRule has the rules of objects. The names are the names of the KeySet.
 type objectRule struct {
 	count    countRange
 	required uint64 // the result of KeySet.Places for the required names

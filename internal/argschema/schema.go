@@ -113,15 +113,15 @@ func (s *Schema) Parse(args json.RawMessage) error {
 	return err
 }
 
-// Read does what Parse does and also compares args with the schema, in the same pass. If it
-// reports true, Validate would accept args and need not be called. Otherwise Validate decides
-// and describes the problems.
+// Read works as Parse, and also compares args with the schema in the same pass. If it reports
+// true, Validate would accept args and need not be called. Otherwise Validate decides and
+// describes the problems.
 func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
 	fits, _, err = s.read(args)
 	return fits, err
 }
 
-// read does what Read does and also returns the number of values in args.
+// read works as Read, and also returns the number of values in args.
 func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 	c, err := s.compile()
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 func (s *Schema) Validate(args json.RawMessage) error { return s.ValidateShown(args) }
 
 // ValidateShown is Validate for a model that was shown another schema, which may leave out some
-// of what is accepted. The error for an unknown argument lists the names that the first of the
-// schemas has which has any; without schemas it lists none.
+// of what is accepted. The error for an unknown argument lists the names of the first schema
+// that has any. Without schemas it lists no names.
 func (s *Schema) ValidateShown(args json.RawMessage, shown ...json.RawMessage) error {
 	fits, values, err := s.read(args)
 	switch {

@@ -40,8 +40,8 @@ func (r *stringRule) fits(quoted []byte, escaped bool) bool {
 		(r.match == nil || r.match.Match(quoted))
 }
 
-// fitsLength counts code points only if the number of bytes does not decide: a code point has
-// one to twelve bytes, the length of an escaped surrogate pair.
+// fitsLength counts code points only if the number of bytes does not decide. A code point has one
+// to twelve bytes. Twelve bytes are the length of an escaped surrogate pair.
 func (r *stringRule) fitsLength(quoted []byte, escaped bool) bool {
 	n := len(quoted)
 	if r.length.low <= (n+11)/12 && n <= r.length.high {

@@ -27,8 +27,8 @@ const (
 type Backoff struct {
 	Initial time.Duration // the first delay; 0 is 1 second
 	Max     time.Duration // the longest delay; 0 is 1 minute
-	// Jitter makes each delay a random one between half of its length and all of
-	// it, so that clients that failed together do not return together.
+	// Jitter makes each delay random, between half of its length and all of it. So clients that
+	// failed together do not return together.
 	Jitter bool
 
 	last time.Duration // the last delay before jitter; 0 before the first

@@ -1,5 +1,5 @@
-// Package clock provides a clock that never goes back, for checks of expiry: what has
-// expired once stays expired when the wall clock is set back.
+// Package clock provides a clock that never goes back, for checks of expiry. Something
+// that has expired once stays expired when the wall clock is set back.
 //
 //	c := clock.NewForward(time.Now)
 //	expired := !c.Now().Before(deadline)
@@ -24,8 +24,8 @@ type Forward struct {
 // NewForward returns a clock that follows wall, except back.
 func NewForward(wall func() time.Time) *Forward { return &Forward{wall: wall, latest: wall()} }
 
-// Now returns the time of the wall clock. If that was set back, it returns the latest time
-// that it had, plus the time that has passed on the monotonic clock since.
+// Now returns the time of the wall clock. If the wall clock was set back, it returns its latest
+// time plus the time that has passed since. The monotonic clock measures this time.
 func (f *Forward) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

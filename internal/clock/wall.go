@@ -2,7 +2,7 @@ package clock
 
 import "time"
 
-// Wall is the clock on the wall and its alarm. System is that of this machine; tests have
+// Wall is the clock on the wall and its alarm. System is the wall clock of this machine. Tests have
 // others.
 type Wall struct {
 	Now   func() time.Time

@@ -26,7 +26,7 @@ type Broker struct {
 	Listen   string // address of the embedded broker, HOST:PORT; "" opens no port
 	TLS      BrokerTLS
 	Settings json.RawMessage // a JSON object of what only this type has; nil if there are none
-	Announce Announce        `json:",omitzero"` // which services may announce themselves; the zero value is none
+	Announce Announce        `json:",omitzero"` // which services may announce themselves; the zero value allows no service
 	Pos      yamldoc.Pos
 }
 

@@ -1,19 +1,19 @@
 // Package config reads configuration files: YAML documents with a kind, a name
 // and, for kinds that have several, a type.
 //
-// [LoadFiles] reads files from disk, [ReadFiles] reads recorded ones:
+// [LoadFiles] reads files from disk, [ReadFiles] reads recorded files:
 //
 //	cfg, err := config.LoadFiles([]string{"org.yaml", "roles.d"}, os.LookupEnv)
 //
 // Both are strict: unknown fields, duplicates and references to missing
 // documents are errors. They report all errors at once, as [yamldoc.Errors] with
-// file, line, column and excerpt. Callers that can check more, such as whether a tool
-// group exists or a script compiles, add errors with [Config.ErrorAt] and
+// file, line, column and excerpt. Some callers can check more, such as whether a tool
+// group exists or a script compiles. They add errors with [Config.ErrorAt] and
 // [yamldoc.JoinErrors].
 //
 // The documents of MCP Toolbox are read by package toolboxfile into
-// Config.Declarations. [Config.ReloadFiles] reads only the tools that changed, which
-// makes a change of one tool in thousands fast.
+// Config.Declarations. [Config.ReloadFiles] reads only the tools that changed. So a
+// change of one tool in thousands is fast.
 //
 // The package returns declarations only. It creates no role, no model and no
 // tool group, it opens no database and runs no command. API keys are read from
@@ -116,8 +116,8 @@ func (c *Config) Digest() string {
 }
 
 // ErrorAt returns an Error for a position in the configuration, with its excerpt.
-// It is for checks that only the caller can make; yamldoc.JoinErrors adds the Error to
-// those of LoadFiles or ReadFiles.
+// It is for checks that only the caller can make. yamldoc.JoinErrors adds the Error to
+// the errors of LoadFiles or ReadFiles.
 func (c *Config) ErrorAt(at yamldoc.Pos, field, message, hint string) *yamldoc.Error {
 	src := new(yamldoc.FileText)
 	for _, f := range c.Files {

@@ -43,8 +43,8 @@ func (it item) requirePrices(used models) {
 	}
 }
 
-// requireOneCurrency rejects a model whose prices have another currency than those of the
-// first model that is used and not free: their costs are added.
+// requireOneCurrency rejects a model if its prices have another currency than the prices of the
+// first model that is used and not free. The costs of all models are added.
 func (it item) requireOneCurrency(used models) {
 	m, ok := used[it.Name]
 	if !ok || m.Prices.free() {

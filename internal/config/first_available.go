@@ -30,8 +30,8 @@ func (it item) rejectCycle(at yamldoc.Value, list []string) {
 	}
 }
 
-// standsFor returns a model's name and those of all models that it may stand for, in the
-// order in which they are tried.
+// standsFor returns a model's name and the names of all models that it may stand for, in the order
+// in which they are tried.
 func (c *Config) standsFor(name string) (names []string) {
 	seen := map[string]bool{}
 	var visit func(string)
@@ -50,9 +50,9 @@ func (c *Config) standsFor(name string) (names []string) {
 	return names
 }
 
-// ChooseModel returns the model that is used for a name: the declared one or, for one of
-// type first-available, the first that has its key. If none has, it is the first of them.
-// It reports false if there is none.
+// ChooseModel returns the model that is used for a name. This is the declared model. For
+// a model of type first-available, it is the first model that has its key. If none has,
+// it is the first of them. It reports false if there is none.
 func (c *Config) ChooseModel(name string) (chosen Model, ok bool) {
 	for _, candidate := range c.standsFor(name) {
 		m := c.Models[slices.IndexFunc(c.Models, func(m Model) bool { return m.Name == candidate })]

@@ -210,8 +210,8 @@ func sha256Field(to *string) func(yamldoc.Value) {
 	}
 }
 
-// CheckAudience returns an error if text cannot be the audience of a token: it
-// must be an http or https URL without user, query, fragment and dot segments.
+// CheckAudience returns an error if text cannot be the audience of a token. An audience is an http
+// or https URL without user, query, fragment and dot segments.
 func CheckAudience(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(u.Path, "/.") {

@@ -30,19 +30,19 @@ func (i Item) Path() string { return itemPrefix + i.Kind + "/" + i.Name }
 
 const itemPrefix = "applied:"
 
-// IsItemPath reports whether the file of an error is that of an item.
+// IsItemPath reports whether the file of an error belongs to an item.
 func IsItemPath(file string) bool { return strings.HasPrefix(file, itemPrefix) }
 
 // ItemKinds returns the kinds of documents that can be applied, sorted. They name no file, no
-// address, no program and no password of this machine, and an item of them does not change what
-// the document of a file means.
+// address, no program and no password of this machine. An item of these kinds does not change
+// the meaning of a document in a file.
 func ItemKinds() []string { return []string{"prompt", "tool", "toolService", "toolset"} }
 
 // trustGraphKinds maps keys of TrustGraph's configuration to kinds.
 var trustGraphKinds = map[string]string{"tool-service": "toolService"}
 
-// FindItemKind returns the kind of an item for a kind as it may be written: ours, or a key of
-// TrustGraph's configuration. It returns an error for another.
+// FindItemKind returns the kind of an item for a kind as it may be written. This is our name, or a
+// key of TrustGraph's configuration. It returns an error for another text.
 func FindItemKind(written string) (string, error) {
 	if kind, ok := trustGraphKinds[written]; ok {
 		return kind, nil
@@ -83,7 +83,7 @@ func UsesVariables(text string) bool {
 
 // WithItems returns the configuration of the files of c, read again, and items. The error is nil
 // or a yamldoc.Errors; those with the file Item.Path are mistakes of that item. It does not change
-// c. The Files of the result are those of c.
+// c. The result has the Files of c.
 func (c *Config) WithItems(items []Item, env yamldoc.Env) (*Config, error) {
 	documents, open := recordedFiles(c.Files)
 	r := newReader(env, open)

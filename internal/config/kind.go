@@ -8,8 +8,8 @@ type item struct {
 	r *reader
 }
 
-// kinds returns the kinds of documents that this package reads. It is the only list of
-// them; package toolboxfile has those of MCP Toolbox.
+// kinds returns the kinds of documents that this package reads. It is the only list of them.
+// Package toolboxfile has the kinds of MCP Toolbox.
 func (r *reader) kinds() []docset.Kind {
 	with := func(read func(item)) func(docset.Item) { return func(it docset.Item) { read(item{it, r}) } }
 	return []docset.Kind{

@@ -23,7 +23,7 @@ type ServerOAuth struct {
 	ClientKeyID       string         `json:",omitzero"`
 	ClientMetadataURL string         // https
 	Scopes            []string
-	Issuer            string // "" is that of the operator's first login
+	Issuer            string // "" is the issuer of the operator's first login
 	Audience          string
 }
 
@@ -87,7 +87,7 @@ func clientMetadataField(to *string) func(yamldoc.Value) {
 // authenticated at the gateway is exchanged.
 type TokenExchange struct {
 	Issuer   string // name of the gateway's issuer whose tokens are exchanged; "" is the one with the URL of ServerOAuth.Issuer
-	TokenURL string // of the endpoint; "" is the one that the issuer of ServerOAuth names
+	TokenURL string // of the endpoint; "" is the endpoint that the issuer of ServerOAuth names
 }
 
 // exchangeField reads how the tokens of persons are exchanged.

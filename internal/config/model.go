@@ -76,7 +76,7 @@ type modelType struct {
 	read func(item, *Model)
 }
 
-// Types of models that are not those of a provider.
+// Types of models that do not belong to a provider.
 const (
 	ModelScript = "script"
 	ModelReplay = "replay"

@@ -29,8 +29,8 @@ type Network struct {
 	Pos              yamldoc.Pos
 }
 
-// The largest limits that a document may set. The timeout of a request is below
-// that of a tool call.
+// The largest limits that a document may set. The timeout of a request is shorter than the timeout
+// of a tool call.
 const (
 	maxRedirects = 50
 	maxTimeout   = 4 * time.Minute

@@ -63,7 +63,7 @@ type OrganizationLimits struct {
 	Recorded          int64 // bytes recorded in the organization
 
 	Connections           int64 // open TCP connections of the server
-	ConnectionsPerAddress int64 // those of one address
+	ConnectionsPerAddress int64 // connections of one address
 
 	Roles  int // that the agents of one task create
 	Agents int // of one task, not terminated
@@ -138,7 +138,7 @@ func readOrganization(it item) {
 	*to = org
 }
 
-// NoLimit is the value of a limit that is none.
+// NoLimit is the value of a limit that does not limit.
 const NoLimit = -1
 
 // tokensField reads a number of tokens, or none.

@@ -12,8 +12,8 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
-// reader is the state of one LoadFiles, ReadFiles or ReloadFiles: the configuration so
-// far, and the checks that have to wait until every document is read.
+// reader is the state of one LoadFiles, ReadFiles or ReloadFiles. It has the configuration so far,
+// and the checks that have to wait until every document is read.
 type reader struct {
 	docs           *yamldoc.Reader
 	set            *docset.Set

@@ -25,10 +25,11 @@ const maxPatched = 64
 // reloadTools reads files and reuses the tools of c. It returns false if there is
 // an error, or if the result could differ from reading all files again.
 //
-// It splits the files into the texts of their documents. A document with the text
-// of an earlier one that declares a single tool yields that tool, moved to its new
-// position. All other documents are read. The checks between documents run as in
-// LoadFiles, so that a reused tool whose source has changed is still found invalid.
+// It splits the files into the texts of their documents. An earlier document that
+// declares a single tool may have the same text. Then the document yields that
+// tool, moved to its new position. All other documents are read. The checks between
+// documents run as in LoadFiles, so that a reused tool whose source has changed is
+// still found invalid.
 func (c *Config) reloadTools(files []yamldoc.File, env yamldoc.Env) (*Config, bool) {
 	cache := toolboxfile.NewToolCache(c.Files, c.Tools)
 	if cache.IsEmpty() {

@@ -38,7 +38,7 @@ type Role struct {
 	Result      json.RawMessage   // JSON schema that the results of its agents must fit; nil for any result
 	Agent       *RoleAgent        `json:",omitempty"` // lets its callers ask its agents; nil does not
 	States      []string          `json:",omitempty"` // workflow states in which requests of its callers may begin
-	Approval    []approval.Rule   `json:",omitempty"` // which calls of its agents and callers, and of those below, wait for people
+	Approval    []approval.Rule   `json:",omitempty"` // which calls of its agents and callers, and of agents below, wait for people
 	Workspace   WorkspaceField    `json:",omitzero"`  // of callers in this role whose token has none
 	Bind        bounds.Bind       `json:",omitempty"` // bounds the arguments of tools; nil adds no bound
 	Pos         yamldoc.Pos
@@ -82,9 +82,9 @@ func readRole(it item) {
 	it.r.config.Roles = append(it.r.config.Roles, role)
 }
 
-// checkRoleName rejects names that roles may not have, besides those that no document may
-// have. The runtime recognizes root by a flag, not by its name. A role of that name would
-// only mislead people.
+// checkRoleName rejects names that roles may not have. Other checks reject names that no
+// document may have. The runtime recognizes root by a flag, not by its name. A role of
+// that name would only mislead people.
 func checkRoleName(it item) {
 	if strings.EqualFold(it.Name, org.RootRole) {
 		it.NameAt.AddError("root's role is created by the runtime", "its prompt is the organization's rootPrompt")

@@ -71,8 +71,8 @@ type TriggerKey struct {
 	Header  string `json:",omitempty"`
 }
 
-// TriggerAfter says which tasks' ends fire a trigger: those of agents of a role, or those of
-// another trigger.
+// TriggerAfter says which tasks fire a trigger when they end. These are tasks of agents of a role,
+// or tasks of another trigger.
 type TriggerAfter struct {
 	Role    string   `json:",omitempty"`
 	Trigger string   `json:",omitempty"`
@@ -133,7 +133,7 @@ func readTrigger(it item) {
 	it.r.config.Triggers = append(it.r.config.Triggers, t)
 }
 
-// checkTriggerFields rejects fields of other types, and requires those of the trigger's own.
+// checkTriggerFields rejects fields of other types, and requires fields of the trigger's own type.
 func (it item) checkTriggerFields(t Trigger) {
 	own := map[string][]string{TriggerHTTP: {"hmac", "token", "key"}, TriggerCron: {"schedule", "zone"}, TriggerAfterTask: {"after"}}
 	for _, kind := range []string{TriggerHTTP, TriggerCron, TriggerAfterTask} {

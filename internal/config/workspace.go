@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// Workspace is a directory in which callers and tasks work: a document of kind workspace, or
-// a field workspace of the organization, a role or a token.
+// Workspace is a directory in which callers and tasks work. It is a document of kind
+// workspace, or a field workspace of the organization, a role or a token.
 //
 //	kind: workspace
 //	name: reports
@@ -22,8 +22,8 @@ type Workspace struct {
 	PathPos  yamldoc.Pos
 }
 
-// WorkspaceField is the workspace of the callers of the organization, a role or a token. The
-// zero WorkspaceField is none.
+// WorkspaceField is the workspace of the callers of the organization, a role or a token. The zero
+// WorkspaceField means no workspace.
 type WorkspaceField struct {
 	Name   string     // of one of Config.Workspaces
 	Inline *Workspace // written in the field, without a name

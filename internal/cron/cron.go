@@ -66,8 +66,8 @@ func LoadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// NextAfter returns the first time after t at which the schedule fires, in UTC. It is zero if
-// there is none within five years.
+// NextAfter returns the first time after t at which the schedule fires, in UTC. It is zero if there
+// is no such time within five years.
 func (s *Schedule) NextAfter(t time.Time) time.Time {
 	for local := localOf(t, s.zone); ; {
 		if local = s.rule.Next(local); local.IsZero() {
@@ -126,8 +126,8 @@ func localOf(t time.Time, zone *time.Location) time.Time {
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
 }
 
-// instantOf returns when it is a local time: the first time if there are two, and the change
-// of the clock if there is none.
+// instantOf returns when it is a local time. If a local time occurs twice, it returns the first
+// time. If it does not occur, it returns the change of the clock.
 func instantOf(local time.Time, zone *time.Location) time.Time {
 	var first time.Time
 	before := offsetAt(local.Add(-24*time.Hour), zone)

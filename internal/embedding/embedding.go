@@ -35,8 +35,8 @@ type Host struct {
 // Opener composes an organization. The context bounds the start of the modules.
 type Opener func(context.Context, Options) (*Host, error)
 
-// ConfigFiles are configuration files with the machinery that reads them. The zero
-// ConfigFiles is none.
+// ConfigFiles are configuration files with the machinery that reads them. The zero ConfigFiles
+// means no files.
 type ConfigFiles struct{ open Opener }
 
 // NewConfigFiles returns the files that open reads.

@@ -20,7 +20,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// Limits of a window: the lines of one sender, and those of all senders.
+// Limits of a window: the lines of one sender, and the lines of all senders.
 const (
 	window         = 10 * time.Second
 	linesPerSender = 10
@@ -34,8 +34,8 @@ const (
 	maxError  = 8 << 10 // a stack has its place in it
 )
 
-// Log logs failures. It leaves out what exceeds the limits, and says in the next line, or in
-// a line at the end of the window, how many lines that were. All methods are safe for
+// Log logs failures. It leaves out lines that exceed the limits. The next line, or a line at
+// the end of the window, says how many lines were left out. All methods are safe for
 // concurrent use.
 type Log struct {
 	log *slog.Logger
@@ -45,7 +45,7 @@ type Log struct {
 	lines   map[string]int
 	all     int
 	leftOut int        // since the last line
-	level   slog.Level // the highest of those left out
+	level   slog.Level // the highest of the lines left out
 	summary bool       // a summary is due at the end of the window
 }
 

@@ -1,5 +1,6 @@
-// Package fair provides limits that are shared by key: a mutex per key (KeyedMutex), a rate per key (RateTable), and a
-// counting semaphore that is fair among keys (Semaphore).
+// Package fair provides limits that are shared by key. It has a mutex per key
+// (KeyedMutex), a rate per key (RateTable), and a counting semaphore that is
+// fair among keys (Semaphore).
 //
 //	var locks fair.KeyedMutex
 //	unlock, err := locks.Lock(ctx, "ann")

@@ -9,7 +9,7 @@ import (
 )
 
 // RateTable limits how often each key does something: a burst at once, and then one in each
-// interval. It remembers a bounded number of keys and forgets the one that was used longest
+// interval. It remembers a bounded number of keys and forgets the key that was used longest
 // ago. Without a rate it limits nothing. It is safe for concurrent use.
 type RateTable[K comparable] struct {
 	most int
@@ -17,7 +17,7 @@ type RateTable[K comparable] struct {
 	mu     sync.Mutex // guards what follows
 	limit  rate.Limit // 0 is no limit
 	burst  int
-	recent *list.List // of *rateEntry[K], the one that was used last in front
+	recent *list.List // of *rateEntry[K], the last used entry in front
 	byKey  map[K]*list.Element
 }
 
@@ -71,8 +71,7 @@ func (t *RateTable[K]) wait(key K, n int) time.Duration {
 	return 0
 }
 
-// limiterOf returns the limiter of a key as the one that was used last. It must be called with
-// mu held.
+// limiterOf returns the limiter of a key and marks it as used last. It must be called with mu held.
 func (t *RateTable[K]) limiterOf(key K) *rate.Limiter {
 	if at, ok := t.byKey[key]; ok {
 		t.recent.MoveToFront(at)

@@ -27,7 +27,7 @@ type Semaphore struct {
 	maxWaiting   int                // 0 is no limit
 	maxOfOwner   int                // callers of one owner that may wait
 	maxOfMember  int                // callers of one member that may wait
-	spare        *holder            // one that is not used; nil if there is none
+	spare        *holder            // an unused holder; nil if there is none
 }
 
 // ErrQueueFull is returned by Acquire when as many callers wait as LimitQueue allows.
@@ -108,8 +108,9 @@ func (s *Semaphore) tryAcquire(key Key) (*waiter, error) {
 	return w, nil
 }
 
-// holderOf returns the holder of an owner, which has the member. New ones are as if they had
-// acquired before the last acquisition, so they go first. It must be called with mu held.
+// holderOf returns the holder of an owner, which has the member. A new holder or member counts as
+// if it had acquired before the last acquisition, so it goes first. holderOf must be called with mu
+// held.
 func (s *Semaphore) holderOf(key Key) *holder {
 	h := s.holders[key.Owner]
 	if h == nil {

@@ -44,7 +44,7 @@ func (h Hours) Compile() (*Schedule, error) {
 }
 
 // LoadZone returns the time zone with a name of the IANA database, such as Europe/Berlin
-// or UTC. Local, the zone of the machine, is none of them.
+// or UTC. Local, the zone of the machine, is not one of them.
 func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
 		return nil, fmt.Errorf("%q is not a time zone", name)

@@ -19,9 +19,9 @@ const SpanHint = `for example "mon-fri 08:00-18:00", "sat 09:00-12:00" or "fri 2
 // days are the names of the days of the week.
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// ParseSpan reads a span: a day or a range of days, a space, and the times at which the
-// span begins and ends on each of them. An end before the begin is on the next day. 24:00
-// is the end of a day.
+// ParseSpan reads a span. This is a day or a range of days, a space, and the times at
+// which the span begins and ends on each day. An end before the begin is on the next day.
+// 24:00 is the end of a day.
 func ParseSpan(text string) (Span, error) {
 	dayText, timeText, ok := strings.Cut(text, " ")
 	begin, end, isRange := strings.Cut(timeText, "-")

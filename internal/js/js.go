@@ -10,8 +10,8 @@
 // no timers, no modules and no host functions. A Pure VM has no clock and no randomness
 // either.
 //
-// The engine checks the limits in this process, and not inside of built-in functions, so a
-// script can exceed them, and a fault of the engine ends the process. Package jsworker therefore
+// The engine checks the limits in this process, and not inside of built-in functions. So a
+// script can exceed them, and a fault of the engine ends the process. Therefore package jsworker
 // runs scripts in processes of their own.
 package js
 

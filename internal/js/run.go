@@ -68,8 +68,8 @@ func (v *VM) run(code, input string) (outcome string, err error) {
 	return outcome, err
 }
 
-// runJobs runs pending jobs until there are none. It fails only if it is interrupted, as what
-// a job throws rejects its promise.
+// runJobs runs pending jobs until no job is left. It fails only if it is interrupted, as what a job
+// throws rejects its promise.
 func (v *VM) runJobs() error {
 	for {
 		n, err := v.engine.ExecutePendingJobs()

@@ -171,8 +171,8 @@ func (s *Store) Organization() (string, error) {
 	return c.Organization, err
 }
 
-// ListKeys returns the keys without their secrets: those of one use and name together, the
-// newest first. It leaves out those that are no longer valid.
+// ListKeys returns the keys without their secrets. Keys of one use and name are together, the
+// newest first. It leaves out keys that are no longer valid.
 func (s *Store) ListKeys() ([]Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

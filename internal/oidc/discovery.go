@@ -102,8 +102,8 @@ func (s *Service) runDiscovery(ctx context.Context) discovery {
 }
 
 // renewKeys makes a key set that has no keys yet. A key set of the library returns new keys a
-// moment before it forgets the old ones, so one whose keys have changed is not used again. It
-// must be called with sem held.
+// moment before it forgets the old keys. So a key set whose keys have changed is not used
+// again. It must be called with sem held.
 func (s *Service) renewKeys() {
 	s.known.version = s.KeyVersion()
 	s.known.keys = gooidc.NewRemoteKeySet(gooidc.ClientContext(context.Background(), s.client), s.known.Keys)

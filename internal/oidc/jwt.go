@@ -52,8 +52,8 @@ type observedKeys struct {
 }
 
 // VerifySignature implements gooidc.KeySet. An error of the remote key set has a
-// cause when the keys could not be fetched, and none when no key verifies the
-// signature.
+// cause when the keys could not be fetched. It has no cause when no key verifies
+// the signature.
 func (k *observedKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, token)
 	k.asked, k.payload = true, payload

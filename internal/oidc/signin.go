@@ -19,8 +19,8 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// SignInClient is the registration of this program with the issuer, for users who sign in with
-// a browser: the authorization code flow with PKCE (RFC 7636).
+// SignInClient is the registration of this program with the issuer, for users who sign in with a
+// browser. They use the authorization code flow with PKCE (RFC 7636).
 type SignInClient struct {
 	ID     string // client_id, which must be the audience of the service
 	Secret string // "" for a public client
@@ -74,9 +74,14 @@ func (s *Service) endpoint(text string) (*url.URL, error) {
 // IDToken exchanges the code of an authorization for an ID token and verifies it: for this
 // client, with the nonce. answered is the parameter iss of the answer (RFC 9207), "" for none.
 //
-// Errors: Unauthenticated if the issuer or this program rejects the code, the answer is of
-// another issuer or the token is not valid; ToolUnavailable when the issuer could not be asked,
-// and ctx's cause. No error contains a part of a code or a token.
+// Errors:
+//
+//   - Unauthenticated if the issuer or this program rejects the code, if the answer is of
+//     another issuer, or if the token is not valid
+//   - ToolUnavailable when the issuer could not be asked
+//   - the cause of ctx
+//
+// No error contains a part of a code or a token.
 func (s *Service) IDToken(ctx context.Context, a Authorization, code, answered string) (string, error) {
 	from, err := s.discover(ctx)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package openfiles divides the files that this process may open among its connections, so
-// that one kind of connection leaves files for the others, the store and the sandbox.
+// Package openfiles divides the files that this process may open among its connections. So
+// one kind of connection leaves files for the others, the store and the sandbox.
 //
-// It counts nothing: what it returns are limits for packages that open connections.
+// It counts nothing. It returns limits for packages that open connections.
 package openfiles
 
 // MaxIncoming returns how many connections the listeners may have open.

@@ -5,8 +5,8 @@
 //	document, err := payload.Parse(body)
 //	text, input, err := t.Render(document)
 //
-// The template is the operator's. Values of the document are data: they never become part of
-// the template, they stand in the text as JSON, and the input has them as they are. The package
+// The template is the operator's. Values of the document are data. They never become part of
+// the template. They stand in the text as JSON, and the input has them as they are. The package
 // starts nothing.
 package payload
 
@@ -128,8 +128,8 @@ func (t *Template) Render(d Document) (text string, input json.RawMessage, err e
 	return text, input, err
 }
 
-// quote returns the text of a value in JSON. Of one that is too long it returns the beginning,
-// as the JSON of a text.
+// quote returns the text of a value in JSON. If the value is too long, it returns the beginning, as
+// the JSON of a text.
 func quote(value json.RawMessage) string {
 	if len(value) > maxValue {
 		value, _ = json.Marshal(textutil.Truncate(string(value), maxValue)) // a text always marshals

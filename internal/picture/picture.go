@@ -31,12 +31,12 @@ var sizeOf = map[string]func([]byte) (width, height int, err error){
 	"image/webp": webpSize,
 }
 
-// IsType reports whether a media type is one of those that Inspect accepts: image/png,
-// image/jpeg, image/gif and image/webp.
+// IsType reports whether Inspect accepts a media type. It accepts image/png, image/jpeg, image/gif
+// and image/webp.
 func IsType(mediaType string) bool { return sizeOf[mediaType] != nil }
 
 // Inspect returns the type and size of the picture in data. The first bytes decide, whatever a
-// sender says. It returns an error that says why data is not shown: it is no picture, its header
+// sender says. It returns an error that says why data is not shown. It is no picture, its header
 // is damaged, or it has more than MaxSide pixels in one direction.
 func Inspect(data []byte) (Info, error) {
 	kind := http.DetectContentType(data)

@@ -14,8 +14,8 @@ const (
 // errWebP is returned for a file without the size of a picture.
 var errWebP = errors.New("no size found")
 
-// webpSize returns the size of a WebP file. That is the largest size that any of its chunks
-// names: a decoder may use the size of the canvas or that of an image on it.
+// webpSize returns the size of a WebP file. This is the largest size that any of its chunks names.
+// A decoder may use the size of the canvas, or the size of an image on it.
 func webpSize(data []byte) (width, height int, err error) {
 	for rest := data[min(webpHeader, len(data)):]; len(rest) >= chunkHeader; {
 		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))

@@ -5,8 +5,8 @@
 //	err := g.Start()
 //	err = g.Wait()
 //
-// The id of a group is that of its leader. Once the leader is reaped, the system may
-// reuse the id for another process, which must not get signals meant for the group.
+// A group has the id of its leader. Once the leader is reaped, the system may reuse
+// the id for another process, which must not get signals meant for the group.
 package procgroup
 
 import (
@@ -31,7 +31,7 @@ type Group struct {
 // Of returns the group of a command, which has Attributes or Setsid. Start starts it.
 func Of(cmd *exec.Cmd) *Group { return &Group{cmd: cmd, ended: make(chan struct{})} }
 
-// Start starts the leader, once, on a thread that exists until the leader has ended: with
+// Start starts the leader, once, on a thread that exists until the leader has ended. With
 // Attributes, Linux kills a program when the thread that started it ends. When the leader has
 // ended, the remaining processes of the group are killed. On systems other than Linux they
 // are left running.

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// base64Forms returns how base64 shows a secret: of the secret alone, and the digits
-// that depend on the secret alone at each of the three alignments within a longer text.
+// base64Forms returns the forms in which base64 shows a secret. One form is the base64 of the
+// secret alone. A longer text may contain the secret at one of three alignments. For each,
+// base64Forms returns the digits that depend on the secret alone.
 func base64Forms(secret string) []string {
 	var forms []string
 	for _, e := range [...]*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -184,7 +185,7 @@ func (m *escapeMatcher) candidates(text string, i int) iter.Seq[string] {
 const (
 	maxEscapes     = 3 // how often a byte may be percent-encoded
 	maxBackslashes = 8 // before an escape of JSON, which is doubled in each document in a string of another
-	maxLineBreaks  = 2 // between two bytes: those of CRLF
+	maxLineBreaks  = 2 // between two bytes: CR and LF
 	maxPaths       = 4 // ways to read the same text that are followed at once
 )
 

@@ -43,8 +43,8 @@ func isJSONEscapeCut(text string, i int) bool {
 }
 
 // skipLineBreaks returns the index after the line breaks at i, of which there may be
-// maxLineBreaks, escaped or not. It returns i if there are none, or the text does not come in
-// parts.
+// maxLineBreaks, escaped or not. It returns i if there are no such bytes, or the text does
+// not come in parts.
 func (m *escapeMatcher) skipLineBreaks(text string, i int) int {
 	for n := 0; m.parts && n < maxLineBreaks && i < len(text); n++ {
 		escape := skipBackslashes(text, i)

@@ -134,8 +134,8 @@ func (r *Redactor) RedactJSON(doc []byte) []byte {
 	return []byte(`"` + Mask + `"`)
 }
 
-// RedactError returns err with the secrets in its text replaced; nil for nil. The
-// errors that it wraps are those of err, so that errors.Is and errors.As find them.
+// RedactError returns err with the secrets in its text replaced; nil for nil. It wraps the errors
+// that err wraps, so that errors.Is and errors.As find them.
 func (r *Redactor) RedactError(err error) error {
 	if r == nil || err == nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// Values returns the secrets in configured values: each value, and the parts of it that
-// a server may show alone, such as the password of an address. Values that are certainly
-// public are left out: existing files, addresses of hosts, and dates.
+// Values returns the secrets in configured values. It returns each value, and the parts
+// of it that a server may show alone, such as the password of an address. It leaves out
+// values that are certainly public: existing files, addresses of hosts, and dates.
 func Values(values ...string) (secrets []string) {
 	for _, v := range values {
 		if isPublic(v) {
@@ -41,7 +41,7 @@ func isPublic(value string) bool {
 // namedSecret matches a named secret in a list, as in a connection string.
 var namedSecret = textutil.LazyPattern(`(?i)(?:pass|password|passwd|pwd|secret|token|key|signature)\s*=\s*([^\s;&,]+)`)
 
-// Parts returns the secrets within a value: its lines, the credentials after the name of
+// Parts returns the secrets within a value. These are its lines, the credentials after the name of
 // an authentication scheme, the password and query of an address, and named passwords.
 func Parts(value string) (secrets []string) {
 	if strings.Contains(value, "\n") {

@@ -3,7 +3,8 @@
 // the commit that is checked out, in a clone of its own, and uploads and signs nothing.
 //
 // Two runs with one version of Go write the same bytes, wherever the repository is. Paths
-// are trimmed, and every time is that of the commit. The sources are those of the commit.
+// are trimmed, and every time is the time of the commit. The sources are the sources of
+// the commit.
 //
 //	go run -C internal/release .
 package main
@@ -41,8 +42,8 @@ type options struct {
 	platforms       []string
 }
 
-// run writes a release: it clones the commit, builds the programs, and writes the files
-// from them in the order in which they depend on each other.
+// run writes a release. It clones the commit and builds the programs. It writes the files from them
+// in the order in which they depend on each other.
 func run(ctx context.Context, o options) error {
 	if err := checkClean(ctx, o.repository); err != nil {
 		return err
@@ -92,7 +93,7 @@ func emptyDir(dir string) error {
 // release is a release that is being written.
 type release struct {
 	dir, source string
-	origin      // that of all programs
+	origin      // the origin of all programs
 	programs    []program
 	files       []file // written so far
 }

@@ -40,8 +40,8 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset) }
 
-// CheckKeys returns an *Error if data is not a strict JSON document, or has a key that differs
-// from a name in s in case only. s may be nil.
+// CheckKeys returns an *Error if data is not a strict JSON document. It also does so if a key
+// differs from a name in s in case only. s may be nil.
 //
 // CheckKeys reads data once. It allocates memory only for errors, for objects with many keys and
 // for keys with escapes. It is safe for concurrent use.
@@ -65,8 +65,8 @@ type Result struct {
 }
 
 // Read is like CheckObject and also checks the values against the Rules in s. It does not reject a
-// document that fails them. Either the document breaks a rule, or it has one of the rare
-// values that Rules cannot decide; a schema validator has to tell which.
+// document that fails them. Either the document breaks a rule, or it has one of the rare values
+// that Rules cannot decide. A schema validator has to tell which.
 func Read(data []byte, s *KeySet) (Result, error) { return parse(data, s, objectOnly) }
 
 // CountValues is like CheckKeys and also returns the number of values in data, containers

@@ -8,8 +8,8 @@ import (
 // KeyIndex numbers names in the order in which they are added, from 0 on. The zero KeyIndex is empty.
 // It is safe for concurrent use once no more names are added.
 //
-// Up to maxSlots names are in a perfect hash table, so that a lookup takes one comparison and no
-// memory; more are in the map only.
+// Up to maxSlots names are in a perfect hash table. So a lookup takes one comparison and no
+// memory. More names are in the map only.
 type KeyIndex struct {
 	names   []string
 	digests []uint64       // of names

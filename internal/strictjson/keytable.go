@@ -2,8 +2,8 @@ package strictjson
 
 import "hash/maphash"
 
-// keyTable is a set of keys. It has no copy of their names and takes about 30 bytes for a key, a third of
-// a map of names: a sender chooses how many keys there are.
+// keyTable is a set of keys. It has no copy of their names. It takes about 30 bytes for a key, a
+// third of a map of names. Memory matters because a sender chooses how many keys there are.
 type keyTable struct {
 	seed   maphash.Seed // unknown to senders, who could otherwise choose names of one slot
 	keys   []tableKey

@@ -20,7 +20,7 @@ func (p *parser) literal(i int, word string, s *KeySet) int {
 	return end
 }
 
-// number parses a number and rejects one that is out of bounds.
+// number parses a number. It rejects a number that is out of bounds.
 func (p *parser) number(start int, s *KeySet) int {
 	first := start
 	if p.peek(start) == '-' {

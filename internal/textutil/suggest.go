@@ -67,7 +67,7 @@ func editDistance(word, other string) int {
 // distanceMatrix holds the distance of every pair of prefixes of two words.
 type distanceMatrix [maxWord + 1][maxWord + 1]int
 
-// step returns the distance of a[:i] and b[:j] from those of shorter prefixes.
+// step returns the distance of a[:i] and b[:j] from the distances of shorter prefixes.
 func (m *distanceMatrix) step(a, b []rune, i, j int) int {
 	if i == 0 || j == 0 {
 		return i + j

@@ -26,8 +26,8 @@ func Truncate(text string, n int) string {
 	return Prefix(text, n) + ellipsis
 }
 
-// Prefix returns the first n bytes of text, without a character that the cut would split,
-// or all of a text that has at most n bytes. Invalid UTF-8 stays as it is.
+// Prefix returns the first n bytes of text, without a character that the cut would split. It
+// returns all of a text that has at most n bytes. Invalid UTF-8 stays as it is.
 func Prefix(text string, n int) string {
 	n = max(n, 0)
 	if len(text) <= n {

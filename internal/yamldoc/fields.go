@@ -55,8 +55,8 @@ func (r *Reader) unknownHint(name string, known Fields) string {
 	return cmp.Or(hint, textutil.SuggestName(name, all), ListHint("known are ", now))
 }
 
-// EmptyAsAbsent reads a field with read unless the field has no value or an empty text,
-// which a variable may have left: then it counts as absent.
+// EmptyAsAbsent reads a field with read. A field without a value or with an empty text counts as
+// absent. A variable may have left the text empty.
 func EmptyAsAbsent(read func(Value)) func(Value) {
 	return func(v Value) {
 		if v.IsNull() {

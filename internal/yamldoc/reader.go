@@ -38,7 +38,7 @@ func (r *Reader) AddErrors(list ...*Error) { r.errs = append(r.errs, list...) }
 // most likely not a configuration.
 const MaxErrors = 1000
 
-// report adds an error. After MaxErrors it adds one that says so, and then none.
+// report adds an error. After MaxErrors errors it adds one error that says so, and then no more.
 func (r *Reader) report(at Pos, src *FileText, field, message, hint string) {
 	switch n := len(r.errs); {
 	case n < MaxErrors:

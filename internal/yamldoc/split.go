@@ -45,8 +45,8 @@ func isMarker(line string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// ParseDocument parses the document. It returns nil for an empty one. Positions are
-// those in the file: the text is padded with empty lines.
+// ParseDocument parses the document. It returns nil for an empty one. Positions are positions in
+// the file: the text is padded with empty lines.
 func (d DocumentText) ParseDocument() (*yaml.Node, error) {
 	text := strings.Repeat("\n", d.Line-1) + d.Text
 	loader, err := yaml.NewLoader(strings.NewReader(text), limits())

@@ -21,7 +21,7 @@ type Value struct {
 	Path string     // path from the document's root
 	Pos  Pos        // position of the node, or of the alias that refers to it
 
-	fileAllowed bool // see FileAllowed; values in a list or mapping have that of the list or mapping
+	fileAllowed bool // see FileAllowed; values in a list or mapping inherit it
 }
 
 // child returns the value of a node in v.

@@ -11,10 +11,10 @@
 //	}
 //	err := docs.ListErrors()
 //
-// A [Value] is a node with its position and path. Its methods and the functions that
-// return a func(Value) read it into a Go value, or add an [Error] with file, line,
-// column and excerpt to the [Reader]. Reading goes on after an error, so that all
-// errors are reported at once. Excerpts and messages show no secrets.
+// A [Value] is a node with its position and path. Its methods and the functions that return a
+// func(Value) read it into a Go value. Or they add an [Error] with file, line, column and excerpt
+// to the [Reader]. Reading goes on after an error, so that all errors are reported at once.
+// Excerpts and messages show no secrets.
 //
 // Scalars may contain variables, ${NAME} or ${NAME:default}, which are substituted
 // after parsing. Secrets may also contain ${file:PATH}, the content of a file, which

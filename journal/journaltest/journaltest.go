@@ -101,8 +101,8 @@ func prepare(t *testing.T, s journal.Store) {
 	})
 }
 
-// measured checks that Measured gets the sizes of all events, also of those that Prepare
-// adds, and that its records are committed.
+// measured checks that Measured gets the sizes of all events, also of events that Prepare adds. It
+// checks that the records of Measured are committed.
 func measured(t *testing.T, s journal.Store) {
 	var sizes []int
 	Commit(t, s, &journal.Batch{

@@ -4,7 +4,7 @@
 //
 //	m := anthropic.New(provider.Config{Model: "claude-sonnet-4-5", Key: key, Stream: true})
 //
-// A base URL that ends in /publishers/anthropic is that of Vertex AI, which has the same
+// A base URL that ends in /publishers/anthropic belongs to Vertex AI, which has the same
 // API at other addresses.
 //
 // It encodes chat.BuildTurns and decodes one answer; package provider does the rest.
@@ -41,7 +41,7 @@ type client struct {
 	vertex bool // the server is Vertex AI
 }
 
-// New returns a model. c.BaseURL may end in /v1 or not, or is that of Vertex AI.
+// New returns a model. c.BaseURL may end in /v1 or not, or is the base URL of Vertex AI.
 func New(c provider.Config) *provider.Model {
 	thinking := thinkingOf(c)
 	c.MaxTokens = cmp.Or(c.MaxTokens, thinking.budget()+defaultMaxTokens)
@@ -62,7 +62,7 @@ func New(c provider.Config) *provider.Model {
 	return provider.New(c, p)
 }
 
-// isVertex reports whether a base URL is that of Anthropic's models on Vertex AI.
+// isVertex reports whether a base URL leads to Anthropic's models on Vertex AI.
 func isVertex(base string) bool { return strings.HasSuffix(base, "/publishers/anthropic") }
 
 // vertexPath returns the path of requests to Vertex AI, which has the model in it.

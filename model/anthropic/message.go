@@ -231,8 +231,9 @@ func (b *block) rawThinking() []byte {
 	return append(doc, '}')
 }
 
-// usage is the token counts of the provider: input neither read from nor written to
-// the cache, input written to it, input read from it, and output.
+// usage has the token counts of the provider. fresh is input that is neither read from the cache
+// nor written to it. written and read are input written to the cache and read from it. output
+// counts the tokens of the answer.
 type usage struct{ fresh, written, read, output int }
 
 // update merges a report. Reports are cumulative, and not every one has all counts.

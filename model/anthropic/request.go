@@ -10,13 +10,14 @@ import (
 )
 
 // cacheMark marks a block up to which the provider caches the request. Four marks are
-// allowed: a request has one after the tools, one after the system prompt and one
-// after each of the last two user messages. The earlier of these is where the
-// previous request had its last mark: a cache lookup goes back only a few blocks.
+// allowed. A request has a mark after the tools, after the system prompt and after
+// each of the last two user messages. The previous request had its last mark at the
+// earlier of these messages. The mark is repeated there because a cache lookup goes
+// back only a few blocks.
 const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 
-// request returns the document of a request in parts, so that neither the tools nor
-// the conversation are copied.
+// request returns the document of a request in parts. So neither the tools nor the conversation are
+// copied.
 func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Document {
 	conversation := encode(c.config.Model, chat.BuildTurns(r))
 	parts := [][]byte{c.head(r.System)}

@@ -28,9 +28,9 @@ const providerID = "bedrock"
 // client encodes requests and decodes answers.
 type client struct{ config provider.Config }
 
-// New returns a model. c.BaseURL is the address of a runtime endpoint; by default it is
-// that of c.Region. c.Model is the id or the ARN of a model or an inference profile.
-// Without c.Key, requests are signed with c.Credentials for c.Region.
+// New returns a model. c.BaseURL is the address of a runtime endpoint. By default it is
+// the endpoint of c.Region. c.Model is the id or the ARN of a model or an inference
+// profile. Without c.Key, requests are signed with c.Credentials for c.Region.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	own := &client{c}

@@ -8,9 +8,9 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// cachePoint marks the place up to which Bedrock caches the request. Four are allowed: a
-// request has one after the tools, one after the system prompt and one after each of
-// the last two user messages.
+// cachePoint marks the place up to which Bedrock caches the request. Four marks are
+// allowed. A request has a mark after the tools, after the system prompt and after each
+// of the last two user messages.
 const cachePoint = `,{"cachePoint":{"type":"default"}}`
 
 // cachePointOf returns cachePoint, or "" for a model that rejects it. Models whose name

@@ -13,8 +13,8 @@ const FactsDate = "2026-07-02"
 // FactsCurrency is the currency of their prices.
 const FactsCurrency = "USD"
 
-// ModelFacts are what a provider publishes about a model. Configurations use them where a
-// document has none. Some providers charge more for long requests; these prices do not.
+// ModelFacts are what a provider publishes about a model. Configurations use them where a document
+// has no facts. Some providers charge more for long requests; these prices do not.
 type ModelFacts struct {
 	ProviderType string
 	Name         string // the provider's name for the model

@@ -94,9 +94,9 @@ func (b *AnswerBuilder) Check() error {
 }
 
 // BuildAnswer returns the complete answer. tools, which may be nil, maps the provider's
-// tool names back to the original ones. items is the conversation that was
-// answered. A refused answer has no calls. Thinking at the beginning of the text is
-// reasoning; see splitThinking.
+// tool names back to the original names. items is the conversation that was answered. A
+// refused answer has no calls. Thinking at the beginning of the text is reasoning; see
+// splitThinking.
 func (b *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []model.Item) *model.Answer {
 	thinking, text := splitThinking(CleanText(b.text.String()))
 	a := &model.Answer{Text: text, Finish: model.FinishEnd, Stop: b.Stop, Usage: b.Usage, MessagesRead: model.CountMessages(items), Reasoning: b.Reasoning}
@@ -118,9 +118,10 @@ func (b *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []mo
 	return a
 }
 
-// arguments returns text as JSON: text that is not valid JSON is quoted, empty text becomes
-// an empty object, and an object that was encoded twice is decoded once. In the last call of a truncated answer empty text
-// is quoted too, since the arguments may not have arrived.
+// arguments returns text as JSON. It quotes text that is not valid JSON. It turns empty
+// text into an empty object. An object that was encoded twice is decoded once. In the last
+// call of a truncated answer empty text is quoted too, since the arguments may not have
+// arrived.
 func arguments(text string, truncated bool) json.RawMessage {
 	switch {
 	case strings.TrimSpace(text) == "" && !truncated:

@@ -1,6 +1,6 @@
 // Package chat converts between model.Request and the form that all chat protocols
-// share: turns of a user, an assistant and tool results, with tool names that every
-// provider accepts.
+// share. This form has turns of a user, an assistant and tool results. It has tool
+// names that every provider accepts.
 //
 //	turns := chat.BuildTurns(request)   // encode these
 //	tools := cache.EncodeTools(request.ToolJSON)
@@ -72,13 +72,13 @@ func (t *Turn) UserText() string {
 	return t.Text + "\n\n" + t.Note
 }
 
-// BuildTurns returns the conversation of a request: its opening and the summary, if there
-// are any, then the messages, answers and results, then its note. The first turn is a User
-// turn and the last is not an Assistant turn. Each turn with calls is followed by one with a
-// result for every call.
+// BuildTurns returns the conversation of a request. It starts with the opening and the
+// summary, if there are any. Then come the messages, answers and results, and then the note.
+// The first turn is a User turn and the last is not an Assistant turn. A turn with a result
+// for every call follows each turn with calls.
 //
-// Without its note, a request begins the next one of the conversation: items that are
-// appended change no earlier turn, except that the last User turn may become longer.
+// Without its note, a request is the beginning of the next request of the conversation.
+// Appended items change no earlier turn, except that the last User turn may become longer.
 func BuildTurns(r model.Request) []Turn {
 	items := r.Items
 	b := newBuilder(r)
@@ -191,8 +191,8 @@ func (b *builder) addAnswer(a *model.Answer) {
 	}
 }
 
-// callID returns the provider's id of the call, or the call's own id if an
-// earlier call has that one: some providers restart their numbers with each answer.
+// callID returns the provider's id of the call. If an earlier call has this id, it returns the
+// call's own id. Some providers restart their numbers with each answer.
 func (b *builder) callID(c model.Call) string {
 	id := c.Provider
 	if id == "" || b.ids[id] {

@@ -16,7 +16,7 @@ type HiredAgent struct {
 }
 
 // HiredBy returns the agent that a call hired. It reports false for results of other tools, and
-// for those of old versions, which have no name. The number in a name depends on the order in
+// for results of old versions, which have no name. The number in a name depends on the order in
 // which agents are hired, so two results are alike if their rests are.
 func HiredBy(r *model.CallResult) (HiredAgent, bool) {
 	if r.IsError || r.Tool != "spawn_agent" && r.Tool != "spawn_agent_with_task" {

@@ -96,8 +96,8 @@ func (s *imageSet) add(from any, i model.Image) bool {
 	return true
 }
 
-// addResult adds the images of a result: those that its contents name as artifacts, or the
-// one that it holds as get_artifact and read_file return it.
+// addResult adds the images of a result. Its contents name images as artifacts. Or the result holds
+// one image, in the form that get_artifact and read_file return.
 func (s *imageSet) addResult(r *model.CallResult) {
 	for _, ref := range imagesInResult(r.Content) {
 		if s.full() {

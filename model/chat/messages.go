@@ -147,9 +147,9 @@ func (m *BlockMessages) Marked(mark string) [][]byte {
 	return append(parts, m.doc[from:])
 }
 
-// CalledTools returns declarations of the tools called in the conversation, a JSON array, for
-// a request that offers none: providers reject calls of undeclared tools. It returns nil if
-// no tool was called. encode returns a tool in the provider's format.
+// CalledTools returns declarations of the tools called in the conversation, as a JSON array.
+// It is for a request that offers no tools: providers reject calls of undeclared tools. It
+// returns nil if no tool was called. encode returns a tool in the provider's format.
 func (m *BlockMessages) CalledTools(encode func(name, description string, parameters []byte) []byte) []byte {
 	if len(m.called) == 0 {
 		return nil

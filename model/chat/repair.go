@@ -13,9 +13,9 @@ var repairRequests = map[model.AnswerRepair]string{
 	model.RepairAnswer:   "Your answer was empty. Answer in words, or call a tool.",
 }
 
-// addUnusable adds an answer that cannot be used, with the request for another one, until
-// that has come: next, which takes its place. An answer that is not part of next stays, if
-// it is only the beginning of one.
+// addUnusable adds an answer that cannot be used, with the request for another answer. It
+// does so until next has come, which takes its place. An answer that is not part of next
+// stays, if it is only the beginning of one.
 func (b *builder) addUnusable(a, next *model.Answer) {
 	superseded := next != nil && (a.Repair != model.RepairContinue || strings.HasPrefix(next.Text, a.Text))
 	if a.Finish == model.FinishInvalid || superseded {

@@ -26,7 +26,7 @@ func AppendString(b []byte, text string) []byte {
 }
 
 // plainRun returns how many bytes at the beginning of text need no escape. It tests
-// eight bytes at a time: in found, the lowest set high bit marks the first byte
+// eight bytes at a time. In found, the lowest set high bit marks the first byte
 // that is '"', '\\' or a control character.
 func plainRun(text string) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080

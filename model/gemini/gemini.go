@@ -3,7 +3,7 @@
 //
 //	m := gemini.New(provider.Config{Model: "gemini-3-pro-preview", Key: key, Stream: true})
 //
-// A base URL that ends in /publishers/google is that of Vertex AI, which has the same API.
+// A base URL that ends in /publishers/google belongs to Vertex AI, which has the same API.
 //
 // It encodes chat.BuildTurns and decodes one answer; package provider does the rest.
 // Parts of an answer that it does not know are ignored.
@@ -33,7 +33,7 @@ type client struct {
 	vertex     bool   // the server is Vertex AI
 }
 
-// New returns a model. c.BaseURL may end in /v1beta or not, or is that of Vertex AI.
+// New returns a model. c.BaseURL may end in /v1beta or not, or is the base URL of Vertex AI.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	base := c.Base(defaultURL, "/v1beta")
@@ -49,7 +49,7 @@ func New(c provider.Config) *provider.Model {
 	return provider.New(c, p)
 }
 
-// isVertex reports whether a base URL is that of Google's models on Vertex AI.
+// isVertex reports whether a base URL leads to Google's models on Vertex AI.
 func isVertex(base string) bool { return strings.HasSuffix(base, "/publishers/google") }
 
 // path returns the path and query of requests.

@@ -18,8 +18,7 @@ func Limits() provider.Limits {
 	}
 }
 
-// takesBudget reports whether a model thinks with a number of tokens. Newer ones have
-// levels.
+// takesBudget reports whether a model thinks with a number of tokens. Newer models have levels.
 func takesBudget(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(name, "models/"), "gemini-2")
 }

@@ -9,7 +9,7 @@
 // the text of the answer, or chooses a tool and types its arguments as JSON. As
 // with any model, the answer is a proposal that the gate decides.
 //
-// Everything shown comes from models, tools and files, so it is sanitized: it
+// Everything shown comes from models, tools and files, so it is sanitized. It
 // cannot act on the terminal or look like a line of the dialogue. The package
 // edits no lines, draws no screen, and keeps nothing between requests.
 package human

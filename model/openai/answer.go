@@ -211,8 +211,9 @@ func arguments(value gjson.Result) string {
 }
 
 // callIndex returns the index in a.calls of the call to which a part belongs, or
-// len(a.calls) for a new call. Most servers number the calls; some send the same
-// index for all or none, some an id and a name with each part, some an empty id.
+// len(a.calls) for a new call. Most servers number the calls. Some send the same
+// index for all calls, or no index. Some send an id and a name with each part,
+// some an empty id.
 func (a *answer) callIndex(index gjson.Result, id, name string) int {
 	isNew := func(c toolCallDelta) bool { return id != "" && c.id != "" && id != c.id && name != "" }
 	for i := len(a.calls) - 1; i >= 0; i-- {

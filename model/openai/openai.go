@@ -60,13 +60,13 @@ func deploymentURL(c provider.Config) string {
 	return c.Base("", "/openai") + "/openai/deployments/" + url.PathEscape(c.Model) + "/chat/completions?" + query.Encode()
 }
 
-// isToken reports whether a key of Azure is a token of Microsoft Entra ID, a JWT, which has
-// another header than the key of a resource.
+// isToken reports whether a key of Azure is a token of Microsoft Entra ID, which is a JWT. A token
+// has another header than the key of a resource.
 func isToken(key string) bool { return strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 }
 
 // maxTokensField returns the name of the field that limits the length of an answer.
-// OpenAI's newer models reject max_tokens. Most other servers know only that one and
-// would ignore the new name, so that answers had no limit.
+// OpenAI's newer models reject max_tokens. Most other servers know only max_tokens.
+// They would ignore the new name, so that answers had no limit.
 func maxTokensField(baseURL string) string {
 	if u, err := url.Parse(baseURL); err == nil {
 		host := "." + u.Hostname()

@@ -46,12 +46,12 @@ func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow
 // OpenRouter, Groq, and llama.cpp.
 var windowFields = []string{"max_model_len", "context_length", "context_window", "meta.n_ctx"}
 
-// modelFields are those for what the model was trained for: LM Studio and llama.cpp. The
-// server may be set to less.
+// modelFields are the fields for the window that the model was trained for. LM Studio and llama.cpp
+// have them. The server may be set to less.
 var modelFields = []string{"max_context_length", "meta.n_ctx_train"}
 
-// listedWindow returns the window of a model in a list of models. A list of one model is
-// that of a server that serves no other.
+// listedWindow returns the window of a model in a list of models. A server with a list of one model
+// serves no other model.
 func listedWindow(list gjson.Result, name string) (w provider.ServerWindow) {
 	models := list.Get("data").Array()
 	for _, m := range models {
@@ -78,8 +78,8 @@ func loadedWindow(doc gjson.Result, name string) (w provider.ServerWindow) {
 	return w
 }
 
-// shownWindow returns the window in an answer of Ollama's /api/show: what the model is set
-// to, or else what it was trained for.
+// shownWindow returns the window in an answer of Ollama's /api/show. It is the window that is set
+// for the model, or else the window that it was trained for.
 func shownWindow(doc gjson.Result) (w provider.ServerWindow) {
 	for line := range strings.Lines(doc.Get("parameters").Str) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -10,7 +10,7 @@ type Options struct {
 	Seed          *int            `json:",omitempty"`
 	ToolChoice    string          `json:",omitempty"` // ToolsAuto, ToolsRequired or ToolsNone; sent with tools only
 	ParallelTools *bool           `json:",omitempty"` // an answer may call several tools; sent with tools only
-	Body          json.RawMessage `json:",omitempty"` // further fields of requests, a JSON object; New panics if it is none
+	Body          json.RawMessage `json:",omitempty"` // further fields of requests, a JSON object; New panics for any other JSON
 }
 
 // Values of Options.ToolChoice.

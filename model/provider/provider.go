@@ -32,7 +32,7 @@ import (
 type Config struct {
 	Name        string            // for error messages; default Model
 	Model       string            // the provider's name of the model
-	BaseURL     string            // default: that of the provider
+	BaseURL     string            // default: the URL of the provider
 	Key         string            // API key, only ever sent in a header; "" sends none
 	Region      string            // of AWS, for providers there
 	Credentials Credentials       // of AWS, for providers there, to sign requests without Key
@@ -68,8 +68,8 @@ type ServerWindow struct {
 	AtMost bool   `json:"atMost,omitempty"` // the server may be set to less
 }
 
-// Base returns BaseURL, or preset if it is empty, without slashes at the end and
-// without a final version, such as "/v1", that the protocol has in its paths.
+// Base returns BaseURL, or preset if BaseURL is empty. It removes slashes at the end. It also
+// removes a final version, such as "/v1", that the protocol has in its paths.
 func (c Config) Base(preset, version string) string {
 	return strings.TrimSuffix(strings.TrimRight(cmp.Or(c.BaseURL, preset), "/"), version)
 }
@@ -80,8 +80,8 @@ type Protocol struct {
 	URL        string            // to which requests are posted
 	Header     map[string]string // in addition to the key
 
-	// Fields are further fields of requests, and ToolFields those of requests whose tools may
-	// be called: values that encoding/json writes as an object, or nil.
+	// Fields are further fields of requests. ToolFields are further fields of requests whose tools
+	// may be called. Both are values that encoding/json writes as an object, or nil.
 	Fields, ToolFields any
 
 	// KeyHeader is the header of the key, KeyPrefix what precedes the key in it.
@@ -142,7 +142,7 @@ func (m *Model) Window() int { return m.config.Window }
 
 // Generate implements model.Model.
 //
-// Its error is that of ctx or a *model.Error.
+// Its error is the error of ctx or a *model.Error.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		response := &ResponseReader{model: m, items: r.Items, yield: yield, Tools: m.tools.EncodeTools(r.ToolJSON)}

@@ -49,9 +49,9 @@ func (r *ResponseReader) EmitDelta(d model.AnswerDelta) {
 	}
 }
 
-// RecordRefusal records in Draft that the model (stop is model.Refusal) or the provider's filter
-// (model.ContentFilter) refused to answer, and appends a sentence that says so to its text. kind and
-// reason are the provider's explanation, or "".
+// RecordRefusal records in Draft that the model or the provider's filter refused to answer. stop
+// is model.Refusal for the model and model.ContentFilter for the filter. It appends a sentence
+// about the refusal to the text. kind and reason are the provider's explanation, or "".
 func (r *ResponseReader) RecordRefusal(stop model.StopReason, kind, reason string) {
 	text := "The model refused to answer"
 	if r.Draft.HasText() {

@@ -167,8 +167,8 @@ func (s Suite) streamingModel(t *testing.T, then http.HandlerFunc) *provider.Mod
 }
 
 // Fuzz checks that any response, streamed or whole, becomes one answer or one
-// *model.Error, that the answer can be recorded, and that a conversation with it is
-// valid for the provider. A seed is a []byte and whether it is a stream.
+// *model.Error. It checks that the answer can be recorded, and that a conversation
+// with it is valid for the provider. A seed is a []byte and whether it is a stream.
 func (s Suite) Fuzz(f *testing.F) {
 	f.Add([]byte(s.Answer), false)
 	f.Add([]byte(s.StreamStart), true)

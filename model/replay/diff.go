@@ -45,8 +45,8 @@ func diffRequest(entries []*entry, q *request) string {
 	return textutil.Sanitize(fmt.Sprintf("the request differs from line %d: %s", near.number, strings.Join(texts, "; ")))
 }
 
-// nearest returns the recorded request of q's role that has most of q's conversation,
-// preferably one of the same step, and the number of items that both begin with.
+// nearest returns the recorded request of q's role that has most of q's conversation. It prefers a
+// request of the same step. It also returns the number of items that both begin with.
 func nearest(entries []*entry, q *request) (near *entry, same int) {
 	best := -1
 	for _, e := range entries {

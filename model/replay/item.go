@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// The field names here and in line have fewer than eight bytes, the least that a secret
-// has, so that hiding secrets never hides a name.
+// The field names here and in line have fewer than eight bytes. A secret has at least eight bytes.
+// So hiding secrets never hides a name.
 
 // item is the part of a model.Item that is the same in every run. One field is set.
 type item struct {
@@ -48,8 +48,8 @@ type answer struct {
 	Usage usage    `json:"usage,omitzero"`
 }
 
-// call is a model.Call: in an item with its id, in the answer of a line, where it has
-// none yet, with the provider's.
+// call is a model.Call. In an item it has its own id. In the answer of a line it has no own id yet,
+// and has the provider's id.
 type call struct {
 	ID   identity.CallID `json:"id,omitempty"`
 	From string          `json:"from,omitempty"`

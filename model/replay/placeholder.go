@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// timePlaceholder stands for a time. ⟨id 3⟩ and ⟨id p1⟩ stand for ids, and ⟨⟨ for ⟨
-// itself, so that no recorded text can be mistaken for a placeholder.
+// timePlaceholder stands for a time. ⟨id 3⟩ and ⟨id p1⟩ stand for ids. ⟨⟨ stands for ⟨ itself, so
+// that no recorded text can be mistaken for a placeholder.
 const timePlaceholder = "⟨time⟩"
 
 var (
@@ -61,8 +61,8 @@ func newIDTable(self model.AgentInfo) *idTable {
 	return t
 }
 
-// startHead numbers the ids that follow separately, as ⟨id p1⟩ and so on, so that a
-// system prompt reads the same however many ids the conversation has.
+// startHead numbers the ids that follow separately, as ⟨id p1⟩ and so on. So a system prompt reads
+// the same however many ids the conversation has.
 func (t *idTable) startHead() { t.prefix, t.count = "p", 0 }
 
 // add numbers an id and returns its placeholder: the first one, if it has several.

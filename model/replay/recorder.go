@@ -125,8 +125,8 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redac
 	}
 }
 
-// writeLine writes a line, unless it still contains a secret: one that spans two of its
-// values, or that is a number of the line's own.
+// writeLine writes a line, unless it still contains a secret. Such a secret spans two values of the
+// line, or is one of the line's own numbers.
 func writeLine(w io.Writer, text []byte, hide *redact.Redactor) error {
 	if hide.Contains(text) {
 		return errors.New("a secret spans several values of a line and cannot be hidden: the recording ends")
@@ -164,7 +164,7 @@ func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
 	return found
 }
 
-// remember replaces a conversation by what it has become. It must be called with mu held.
+// remember replaces a conversation by its new state. It must be called with mu held.
 func (r *Recorder) remember(agent identity.AgentID, before, now thread) {
 	if len(r.threads) >= maxAgents && r.threads[agent] == nil {
 		clear(r.threads)

@@ -7,17 +7,17 @@
 //	m, err := replay.New("run.jsonl", recording)
 //	answer := m.Generate(ctx, request) // the recorded answer
 //
-// A recording has one line of JSON for each answer. A Model that is asked what was asked
-// then answers what was answered then. Asked anything else, it fails with script_diverged
-// and describes the first differences from the nearest recorded request.
+// A recording has one line of JSON for each answer. A Model that gets a recorded request returns
+// the recorded answer. For any other request it fails with script_diverged. The error describes the
+// first differences from the nearest recorded request.
 //
 // # What is compared
 //
-// Two requests are equal if they have the same role, workflow state, system prompt, opening,
-// note, names of tools that may be called, summary and conversation. Recordings of an earlier
-// form have no opening: their system prompts are not compared. Tool descriptions and schemas, image content and a
-// provider's reasoning are not compared, and neither is the order in which concurrent
-// calls end.
+// Two requests are equal if they have the same role, workflow state, system prompt, opening and
+// note. They must also have the same names of tools that may be called, summary and conversation.
+// Recordings of an earlier form have no opening: their system prompts are not compared. Tool
+// descriptions and schemas, image content and a provider's reasoning are not compared. The order in
+// which concurrent calls end is not compared either.
 //
 // Ids (UUIDs) and times (RFC 3339) differ from run to run. A recording has placeholders
 // for them. ⟨id 1⟩ to ⟨id 3⟩ are the agent, its parent and its task. Further ids are
@@ -71,9 +71,9 @@ type Model struct {
 
 // New returns a Model that plays data. Errors mention name, for example a file name.
 //
-// An error has the code invalid_config and the number of the line that is not JSON, has a
-// field that no Recorder writes, or does not match its key. An empty recording is an
-// error too.
+// An error has the code invalid_config and the number of a line. The line is not JSON,
+// has a field that no Recorder writes, or does not match its key. An empty recording is
+// an error too.
 func New(name string, data []byte) (*Model, error) { return Config{}.New(name, data) }
 
 // New is the function New with a configuration.
@@ -103,11 +103,12 @@ func (m *Model) Window() int { return m.window }
 // Generate implements model.Model. It yields one Delta, the recorded answer, with the
 // recorded token counts and no cost.
 //
-// Agents that ask the same get the answers recorded for it in their order, each once;
-// after the last, they get the last one again. Which agent comes first is not recorded.
+// Agents that ask the same get the answers recorded for it in their order, each once.
+// After the last answer, they get the last answer again. Which agent comes first is not
+// recorded.
 //
-// If nothing recorded answers the request, the error has the code script_diverged and the
-// detail step, the number of the answer in the conversation, from 1.
+// If nothing recorded answers the request, the error has the code script_diverged. Its
+// detail step is the number of the answer in the conversation, from 1.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		answer, err := m.answer(ctx, r)

@@ -39,7 +39,7 @@ type summary struct {
 	Items int    `json:"items"`
 }
 
-// newRequest numbers the ids of the conversation before those of the head. So a change of the
+// newRequest numbers the ids of the conversation before the ids of the head. So a change of the
 // head does not renumber the conversation.
 func newRequest(r model.Request, hide *redact.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDTable(r.Self)}
@@ -102,7 +102,7 @@ func (h head) withoutPrompts() head {
 	return h
 }
 
-// digest identifies a conversation. The zero digest is that of an empty one.
+// digest identifies a conversation. An empty conversation has the zero digest.
 type digest [sha256.Size]byte
 
 // extend returns the digest of a conversation with one more item.

@@ -10,9 +10,9 @@ import (
 // minCutTokens is the size of a request from which on a server's count is compared with it.
 const minCutTokens = 512
 
-// cutNote returns a note, once, if a server counts far fewer tokens than a request has: it
-// has cut the conversation to its own context, or dropped the tools. It returns "" if the
-// server counts none.
+// cutNote returns a note, once, if a server counts far fewer tokens than a request has.
+// The server has cut the conversation to its own context, or dropped the tools. cutNote
+// returns "" if the server counts no tokens.
 func (m *Model) cutNote(r model.Request, counted int) string {
 	if counted == 0 || m.cutNoted.Load() {
 		return ""

@@ -77,7 +77,7 @@ func setDefault[T comparable](to *T, value T) {
 // Generate implements model.Model. After a failed attempt that is retried it yields
 // a Delta with a Note, and with Restart if the attempt had yielded text.
 //
-// Its error is that of ctx or of the last attempt.
+// Its error is the error of ctx or of the last attempt.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		delays := backoff.Backoff{Initial: m.config.InitialBackoff, Max: m.config.MaxBackoff, Jitter: true}

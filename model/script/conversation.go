@@ -13,7 +13,7 @@ import (
 // it.
 type conversation struct {
 	self model.AgentInfo
-	live view // what the live step sees: the one that is not recorded yet
+	live view // what the live step sees, which is not recorded yet
 
 	items    []model.Item // a copy: callers may change their slice
 	messages []positioned[model.Message]
@@ -44,7 +44,7 @@ func (c *conversation) continues(r model.Request) bool {
 		slices.EqualFunc(c.items, r.Items[:len(c.items)], equalItems)
 }
 
-// extend adds what r has in addition. r must continue c.
+// extend adds the items that r has in addition. r must continue c.
 func (c *conversation) extend(r model.Request) {
 	c.self, c.live = r.Self, view{r.Self.State, r.Tools}
 	for _, item := range r.Items[len(c.items):] {
@@ -77,8 +77,8 @@ func (c *conversation) addAnswer(at int, a *model.Answer) {
 	}
 }
 
-// view returns what a step sees. Steps before the first recorded tools see those of the
-// live step.
+// view returns what a step sees. Steps before the first recorded tools see the tools of the live
+// step.
 func (c *conversation) view(step int) view {
 	if step >= len(c.views) {
 		return c.live
@@ -108,8 +108,8 @@ func (c *conversation) recorded(step int) *positioned[model.Answer] {
 // received. It returns nil if the receive has to wait.
 //
 // A recorded step gets only a message that is recorded before its answer. If that answer is
-// a Wait after as many messages, the step did not know of the message: it arrived while the
-// model was being asked.
+// a Wait after as many messages, the step did not know of the message. The message arrived
+// while the model was being asked.
 func (c *conversation) unread(step, read int) *model.Message {
 	if read >= len(c.messages) {
 		return nil

@@ -49,11 +49,11 @@ import (
 type Config struct {
 	StepTimeout time.Duration // for one step of a script; 0 is 5 seconds
 	Memory      int           // bytes for each agent's script; 0 is 64 MiB
-	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative is none
+	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative keeps none
 
-	// Workers runs the scripts in worker processes. Nil runs them in this process. There a script that
-	// never returns from a built-in function of the engine occupies a processor for ever, and a
-	// fault of the engine ends the process.
+	// Workers runs the scripts in worker processes. Nil runs them in this process. There a
+	// script that never returns from a built-in function of the engine occupies a processor for
+	// ever. A fault of the engine ends the process.
 	Workers *WorkerPool
 
 	// CheckLater makes New return a Model whose source has not run. The first Generate or Roles
@@ -159,11 +159,12 @@ func (m *Model) Roles() []string {
 // runtime adds ids to the calls of the Answer and otherwise records it unchanged.
 //
 // An error has the code script_diverged if the script yields something other than what is
-// recorded. It has the code llm_call_failed if there is no script for the role, or if the
-// script throws, exceeds a limit or yields an invalid value. Both have the details step, the
-// number of the answer in the conversation, from 1, and read, the number of messages that
-// were received. A failed turn is over: record it as an Answer with Finish End and that
-// number in MessagesRead, and the next message starts the script again.
+// recorded. It has the code llm_call_failed if there is no script for the role. It also has
+// this code if the script throws, exceeds a limit or yields an invalid value. Both have the
+// details step and read. step is the number of the answer in the conversation, from 1. read
+// is the number of messages that were received. A failed turn is over. Record it as an
+// Answer with Finish End and the number read in MessagesRead. The next message then starts
+// the script again.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		answer, err := m.answer(ctx, r)

@@ -1,14 +1,14 @@
-// Package chrome is a module with a web browser for agents: the group "chrome" with ten
-// tools, which use a Chromium that is installed on the machine.
+// Package chrome is a module with a web browser for agents. It has the group "chrome" with ten
+// tools. They use a Chromium that is installed on the machine.
 //
 //	kind := modules.ModuleKind{Name: chrome.Kind, New: chrome.New(chrome.Deps{Policy: policy, Hosts: rt, Artifacts: artifacts})}
 //
-// Each principal has its own browser, which is started at its first call: browsers share no
-// process, cookies, storage or tabs, so that a page costs only its principal. A browser runs
-// in the sandbox of package sandbox, as far as the system has one. All its requests go through
-// its own proxy in this process, which checks the hosts that the principal may reach and dials
-// with hosts.DialGuard. Some seconds after a call it is paused until the next one. It ends when
-// it is idle, when it uses too much memory, or when another principal needs its place; the next
+// Each principal has its own browser, which is started at its first call. Browsers share no
+// process, cookies, storage or tabs. So a page costs only its principal. A browser runs in the
+// sandbox of package sandbox, as far as the system has one. All its requests go through its own
+// proxy in this process, which checks the hosts that the principal may reach and dials with
+// hosts.DialGuard. Some seconds after a call it is paused until the next one. It ends when it
+// is idle, when it uses too much memory, or when another principal needs its place. The next
 // result tells its principal.
 //
 // The package does not check who may call a tool; package gate does. Deps.Hosts decides

@@ -69,7 +69,7 @@ func (c *browserContext) create(ctx context.Context) error {
 	return c.authenticateProxy(ctx)
 }
 
-// restoreKey makes the browser authenticate again if it may have lost the key: a site that clears
+// restoreKey makes the browser authenticate again if it may have lost the key. A site that clears
 // its cookies (Clear-Site-Data) makes Chromium forget the key, too.
 func (c *browserContext) restoreKey(ctx context.Context) error {
 	if !c.proxy.keyMissing.Load() {
@@ -195,8 +195,8 @@ func (c *browserContext) openTab(ctx context.Context) (*tab, error) {
 	}
 }
 
-// findTab returns the tab with this id and makes it the one used last. For "" it returns the
-// one used last, or a new one if there is none.
+// findTab returns the tab with this id and makes it the one used last. For "" it returns the tab
+// used last, or a new tab if there is no tab.
 func (c *browserContext) findTab(ctx context.Context, id string) (*tab, error) {
 	c.mu.Lock()
 	at := slices.IndexFunc(c.tabs, func(t *tab) bool { return t.id == id })

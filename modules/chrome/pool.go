@@ -156,9 +156,9 @@ func (p *pool) pauseNow(b *leasedBrowser) {
 	b.browser.pause()
 }
 
-// makeRoom checks that there may be one more browser. If there are too many, it closes the one
-// that was used least recently, unless all were used a short time ago. It must be called with sem
-// held.
+// makeRoom checks that there may be one more browser. If there are too many, it closes the
+// browser that was used least recently. It does not do so if all were used a short time ago. It
+// must be called with sem held.
 func (p *pool) makeRoom(by identity.Principal) error {
 	p.mu.Lock()
 	dead, closed := p.browsers[by], p.closed
@@ -182,8 +182,9 @@ func (p *pool) makeRoom(by identity.Principal) error {
 	return nil
 }
 
-// leastRecent reports whether there are as many browsers as there may be. Of those without calls it
-// returns the one that was used least recently, nil if all were used a short time ago.
+// leastRecent reports whether there are as many browsers as there may be. Of the browsers without
+// calls it returns the least recently used browser. It returns nil if all were used a short time
+// ago.
 func (p *pool) leastRecent() (oldest *leasedBrowser, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,7 +254,7 @@ func (p *pool) stopTimers(b *leasedBrowser) {
 // monitorInterval is how often the memory of the browsers is measured.
 const monitorInterval = time.Second
 
-// monitorMemory kills browsers that use too much memory. It returns when there are none.
+// monitorMemory kills browsers that use too much memory. It returns when there are no browsers.
 func (p *pool) monitorMemory() {
 	ticker := time.NewTicker(monitorInterval)
 	defer ticker.Stop()

@@ -41,8 +41,8 @@ type program interface {
 	outOfMemory() bool     // after stop: whether the kernel has killed one for lack of memory
 }
 
-// launch starts the browser in the sandbox. If this system has none, it starts the browser with
-// Chromium's own sandbox, and if that does not work either only if the settings say so.
+// launch starts the browser in the sandbox. If this system has no sandbox, it uses Chromium's own
+// sandbox. If that does not work either, it starts the browser only if the settings say so.
 func launch(s Settings, launcher *sandbox.Launcher, log *slog.Logger) (*process, error) {
 	executable, err := s.executable()
 	if err != nil {
@@ -119,8 +119,8 @@ func (s sandboxed) done() <-chan struct{} { return nil }
 func (s sandboxed) stop() error           { s.Close(); return nil }
 func (s sandboxed) outOfMemory() bool     { return s.OutOfMemory() }
 
-// readable lists the directories that a browser in the sandbox reads in addition to those of the
-// system: its own, and the operator's settings for it.
+// readable lists the directories that a browser in the sandbox reads in addition to the directories
+// of the system. These are its own directory and the operator's settings for it.
 func readable(executable string) (list []string) {
 	candidates := []string{"/etc/chromium", "/etc/chromium.d", "/etc/opt/chrome", filepath.Dir(executable)}
 	if path, err := filepath.EvalSymlinks(executable); err == nil {

@@ -16,7 +16,7 @@ import (
 // maxValueLength limits the value of an expression and the content of a page, in characters.
 const maxValueLength = 256 << 10
 
-// callInPage calls a JavaScript function in an isolated world of the page: it shares the
+// callInPage calls a JavaScript function in an isolated world of the page. The function shares the
 // document with the page's own scripts and nothing else. arg and result are passed as JSON.
 func callInPage[R any](ctx context.Context, t *tab, function string, arg any) (result R, err error) {
 	world, err := call(ctx, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(t.target), WorldName: t.owner.helperName})

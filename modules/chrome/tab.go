@@ -37,7 +37,7 @@ type tab struct {
 	events   []string // of the last of loaders: DOMContentLoaded, load
 	loading  bool
 	dialogs  int    // dismissed since takeDialogs
-	proxyKey string // used once; "" is none
+	proxyKey string // used once; "" is no key
 	changed  chan struct{}
 }
 

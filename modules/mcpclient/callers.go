@@ -53,7 +53,7 @@ func newCallerConns(c Config, log *slog.Logger) *callerConns {
 
 // acquire returns a connection with the token of a subject, for one call, until release is called.
 // Errors: AuthorizationRequired without a login, RateLimited if all connections are in use, and
-// those of the connection.
+// the errors of the connection.
 func (p *callerConns) acquire(ctx context.Context, subject mcpauth.Subject) (*conn, func(), error) {
 	c, err := p.enter(subject)
 	if err != nil {

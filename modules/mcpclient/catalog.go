@@ -15,8 +15,9 @@ import (
 
 // catalog makes a resourceTool usable by clients that know resources and prompts. The URI of a
 // resource is the server's with uriPrefix, so that it names its server. A server whose tools have
-// no prefix has URIs without one; it is asked for those that no other source has. Templates and prompts
-// are those that the operator has accepted; they are listed without asking the server.
+// no prefix has URIs without a prefix. It is asked for URIs that no other source has. The catalog
+// has the templates and prompts that the operator has accepted. They are listed without asking
+// the server.
 type catalog struct {
 	module *Module
 	tool   string // name of the resourceTool
@@ -56,8 +57,8 @@ func (c catalog) serverURI(uri string) (string, bool) {
 	return rest, true
 }
 
-// clientURI returns the URI of a resource of the server as clients know it. It is "" for one that
-// would be that of another source.
+// clientURI returns the URI of a resource of the server as clients know it. It is "" if the URI
+// would belong to another source.
 func (c catalog) clientURI(uri string) string {
 	if _, ok := c.serverURI(c.uriPrefix() + uri); !ok {
 		return ""

@@ -46,8 +46,8 @@ type Config struct {
 	// other servers are Mutating.
 	Trusted bool
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
-	// RenewAfter is the age of a connection from which on it is renewed if an earlier call without an
-	// answer keeps its questions from persons; 0 is a minute.
+	// RenewAfter is the minimum age at which a connection is renewed. It is renewed if an earlier
+	// call without an answer keeps its questions from persons. 0 is a minute.
 	RenewAfter time.Duration
 
 	// NoConnect never contacts the server. The module has the accepted tools, and their
@@ -74,7 +74,7 @@ type Command struct {
 	Path string // as for exec.Command
 	Args []string
 	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR; redacted in what the program sends
-	Dir  string   // its working directory; "" is that of this process
+	Dir  string   // its working directory; "" is the directory of this process
 }
 
 // NamedTool is a tool with a name and a description of the operator that calls a tool of
@@ -127,8 +127,8 @@ func (c Config) check() (Config, error) {
 	return c, nil
 }
 
-// fixedSecrets returns what the server is given and may send back: the values of its environment,
-// of its headers, and the secrets in its arguments and its address.
+// fixedSecrets returns the secrets that the server gets and may send back. These are the values of
+// its environment and of its headers, and the secrets in its arguments and its address.
 func (c Config) fixedSecrets() []string {
 	secrets := append(redact.Headers(c.Headers), redact.URLSecrets(c.URL)...)
 	for _, arg := range c.Command.Args {

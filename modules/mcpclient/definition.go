@@ -21,7 +21,7 @@ const (
 	maxDefinitions = 4 << 20  // bytes, of all tools
 )
 
-// PinOf converts a server's tool definition to one that can be accepted and shown. It
+// PinOf converts a server's tool definition to a pin that can be accepted and shown. It
 // removes invisible characters from the description. Any other defect is an error, and the
 // tool is left out. prefix is put before the tool's name.
 func PinOf(prefix string, t *sdk.Tool) (modules.ToolPin, error) {

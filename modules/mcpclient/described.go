@@ -59,8 +59,8 @@ type templateDefinition struct {
 func isTool(p modules.ToolPin) bool { return p.Kind != kindPrompt && p.Kind != kindTemplate }
 
 // withDescribed appends the prompts and templates that the server lists. Those that cannot
-// be offered are left out and logged. A server that fails to list them has none: many
-// declare a capability and lack the method.
+// be offered are left out and logged. A server that fails to list them counts as a server
+// without any: many declare a capability and lack the method.
 func (n *conn) withDescribed(ctx context.Context, pins []modules.ToolPin, has *sdk.ServerCapabilities, log *slog.Logger) []modules.ToolPin {
 	ctx, cancel := context.WithTimeout(ctx, describedTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func withoutRepeated(pins []modules.ToolPin) []modules.ToolPin {
 	return list
 }
 
-// pinOfPrompt converts a prompt to one that can be accepted and shown.
+// pinOfPrompt converts a prompt to a pin that can be accepted and shown.
 func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
 	d := promptDefinition{Name: p.Name, Title: visibleLine(p.Title, 256), Description: textutil.RemoveInvisible(p.Description)}
 	if len(p.Arguments) > maxArguments {
@@ -126,7 +126,7 @@ func pinOfPrompt(p *sdk.Prompt) (modules.ToolPin, error) {
 	return describedPin(kindPrompt, p.Name, d.Description, d, names...)
 }
 
-// pinOfTemplate converts a template to one that can be accepted and shown.
+// pinOfTemplate converts a template to a pin that can be accepted and shown.
 func pinOfTemplate(t *sdk.ResourceTemplate) (modules.ToolPin, error) {
 	d := templateDefinition{
 		URITemplate: t.URITemplate, Name: visibleLine(t.Name, 256), Title: visibleLine(t.Title, 256),

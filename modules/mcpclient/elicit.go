@@ -16,11 +16,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// A server may ask a person during a call. The question is that of the tool that is called: package
-// tool bounds it, and says that the server asks. A server with a session sends a request, which
-// does not say for which call it is. The request is relayed only while one call is in progress on
-// the connection. No earlier call may have ended without an answer: the server may still work on
-// that one. A server without a session ends the call with its questions.
+// A server may ask a person during a call. The question counts as a question of the called tool.
+// Package tool bounds it, and says that the server asks. A server with a session sends a request,
+// which does not say for which call it is. The request is relayed only while one call is in
+// progress on the connection. No earlier call may have ended without an answer: the server may
+// still work on that one. A server without a session ends the call with its questions.
 
 // openCall is a call in progress on a connection. Its server may ask one thing at a time.
 type openCall struct {
@@ -32,7 +32,7 @@ type openCall struct {
 var errRenewed = fmt.Errorf("the connection is being renewed: %w", sdk.ErrConnectionClosed)
 
 // beginCall registers a call until end is called. A call whose context has ended by then counts as
-// one without an answer. owner is that of tool.Call.FairKey. Errors: errRenewed.
+// one without an answer. owner is the owner of tool.Call.FairKey. Errors: errRenewed.
 func (n *conn) beginCall(ctx context.Context, owner string) (end func(), err error) {
 	call := &openCall{ctx: ctx}
 	n.mu.Lock()
@@ -52,7 +52,7 @@ func (n *conn) beginCall(ctx context.Context, owner string) (end func(), err err
 
 // retire reports whether the connection is to be renewed, and lets no call begin on it then. A question was
 // declined because of an earlier call without an answer, no call is in progress, and the connection is not new.
-// On the next one, such a question cannot be that of an earlier call.
+// On the next connection, such a question cannot belong to an earlier call.
 func (n *conn) retire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,8 +163,9 @@ func (n *conn) questionOf(name string, p *sdk.ElicitParams) (tool.Question, erro
 	return q, nil
 }
 
-// inputMemo is what a call needs to continue when the answers are there: the requests of a server
-// without a session, and its state, which it gets back unchanged.
+// inputMemo has the data that a call needs to continue when the answers are there. It has the
+// requests of a server without a session, and the state of the server. The server gets its state
+// back unchanged.
 type inputMemo struct {
 	Round    int                          `json:"round"`
 	Names    []string                     `json:"names"` // of the server's requests, sorted

@@ -96,9 +96,10 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// send sends a request. The stream for GET is optional: if its headers do not arrive in
-// time, send answers 405, as a server without that stream does. The stream of a call that is resumed
-// is not: a server may send its headers with the next event, and the call limits the time.
+// send sends a request. The stream for GET is optional. If its headers do not arrive in
+// time, send answers 405, as a server without that stream does. The stream of a call that
+// is resumed is not optional. A server may send its headers with the next event, and the
+// call limits the time.
 func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		setSent(r.Context(), maySent)

@@ -10,9 +10,9 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-// listPins lists the server's tools and returns the definitions that can be offered, followed
-// by the tools for its resources and prompts, its prompts and its templates. A list that exceeds the limits is rejected
-// as a whole.
+// listPins lists the server's tools and returns the definitions that can be offered. The
+// tools for its resources and prompts, its prompts and its templates follow. A list that
+// exceeds the limits is rejected as a whole.
 func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([]modules.ToolPin, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

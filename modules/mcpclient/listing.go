@@ -17,8 +17,8 @@ const (
 	maxMeta  = 16 << 10 // bytes, of the icons and of _meta
 )
 
-// listingOf returns what clients are told of a tool. A part that they could misread is left
-// out: it exceeds a limit, contains invisible characters, or is not what the protocol says.
+// listingOf returns what clients are told of a tool. A part that they could misread is left out. It
+// exceeds a limit, contains invisible characters, or does not follow the protocol.
 func listingOf(t *sdk.Tool) tool.Listing {
 	l := tool.Listing{Title: t.Title}
 	if l.Title == "" && t.Annotations != nil {

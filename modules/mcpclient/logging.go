@@ -45,8 +45,9 @@ func (n *conn) askForLogs(params *sdk.CallToolParams) {
 	}
 }
 
-// logReader relays the log messages of a program in the order in which it writes: one that comes just before
-// an answer belongs to that call. The library handles messages and answers side by side.
+// logReader relays the log messages of a program in the order in which it writes them. A message
+// just before an answer belongs to that call. The library handles messages and answers side by
+// side.
 type logReader struct {
 	sdk.Connection
 	conn *conn

@@ -14,7 +14,7 @@ import (
 // Connect makes one connection to the server of a configuration, which an Authorizer authorizes,
 // and closes it. If the server has asked for no authorization so far, Connect lists its first
 // tools. Only ctx bounds the time. Connect is a mcpauth.Connect for a login. Errors have the code
-// invalid_config, those of the Authorizer, or are of the connection.
+// invalid_config or a code of the Authorizer, or are errors of the connection.
 func Connect(ctx context.Context, c Config, auth mcpauth.Authorizer) error {
 	c.DisablePinning = true // nothing is listed
 	c, err := c.check()

@@ -1,7 +1,7 @@
 // Package mcpclient is a client of the Model Context Protocol
-// (https://modelcontextprotocol.io). It makes any MCP server a module with one tool
-// group, which has the server's tools, and tools that list and read its resources and prompts.
-// What the server asks during a call goes to the caller (tool.RequestInput).
+// (https://modelcontextprotocol.io). It makes any MCP server a module with one tool group. The
+// group has the server's tools, and tools that list and read its resources and prompts.
+// Questions of the server during a call go to the caller (tool.RequestInput).
 //
 //	m, err := mcpclient.New(mcpclient.Config{Name: "fs", Command: mcpclient.Command{Path: "mcp-server-filesystem"}, Pins: pins})
 //	err = loader.LoadModule(ctx, m)
@@ -141,8 +141,8 @@ func (m *Module) Close() error {
 	return nil
 }
 
-// updateTools records the definitions that the server offers and activates those that
-// are accepted.
+// updateTools records the definitions that the server offers and activates the accepted
+// definitions.
 func (m *Module) updateTools(ctx context.Context, offered []modules.ToolPin) error {
 	m.pinsMu.Lock()
 	defer m.pinsMu.Unlock()
@@ -212,8 +212,8 @@ func (m *Module) groups(pins []modules.ToolPin) []toolgroups.Group {
 	return m.buildGroup(pins)
 }
 
-// buildGroup returns the group of these definitions, and that of the named tools. A tool
-// that cannot be offered is left out and logged. It must be called with mu held.
+// buildGroup returns the group of these definitions, and the group of the named tools. A tool that
+// cannot be offered is left out and logged. It must be called with mu held.
 func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description, APIs: map[string]string{}, OpenAPIs: true}
 	tools := make(map[string]*remoteTool, len(pins))
@@ -238,8 +238,8 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 }
 
 // newTool returns the tool of a definition: the one it had before, or a new one. Stored
-// definitions are checked like those that come from a server. It must be called with mu
-// held.
+// definitions are checked like definitions that come from a server. It must be called
+// with mu held.
 func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations), Listing: p.Listing, Asks: tool.AsksMidway}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}

@@ -29,8 +29,8 @@ func (m *Module) nameTools(offered []tool.Tool) []tool.Tool {
 	return list
 }
 
-// nameTool returns a named tool: the offered tool that it calls under its own name, or one
-// that is not available.
+// nameTool returns a named tool. This is the offered tool under the new name, or a tool that is not
+// available.
 func (m *Module) nameTool(n NamedTool, offered []tool.Tool) tool.Tool {
 	for _, t := range offered {
 		r, ok := t.(*remoteTool)

@@ -18,7 +18,7 @@ import (
 // the one without any right.
 type Relay struct {
 	Sampling bool // answers of the client's model, to texts and without tools
-	Roots    bool // the client's roots, unless the server has a session: they are those of no call there
+	Roots    bool // the client's roots, unless the server has a session: they belong to no call there
 	Logging  bool // its log messages reach the client of a call, on connections of one owner
 }
 

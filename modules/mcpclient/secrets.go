@@ -9,11 +9,12 @@ import (
 	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 )
 
-// maxTokens is how many tokens of one connection are hidden, the newest ones.
+// maxTokens is how many tokens of one connection are hidden. These are the newest tokens.
 const maxTokens = 16
 
-// connSecrets are the secrets of one connection: those that the configuration has, and the tokens
-// with which it is authorized, which change. It is safe for concurrent use.
+// connSecrets are the secrets of one connection. These are the secrets of the configuration, and
+// the tokens with which the connection is authorized. The tokens change. It is safe for concurrent
+// use.
 type connSecrets struct {
 	fixed []string
 	auth  mcpauth.Authorizer // nil for none
@@ -30,7 +31,7 @@ func newConnSecrets(c Config, auth mcpauth.Authorizer) *connSecrets {
 	return &connSecrets{fixed: c.fixed, auth: auth, redactor: c.secrets}
 }
 
-// current returns a Redactor of the secrets up to now; nil if there are none.
+// current returns a Redactor of the secrets up to now. It returns nil if there are no secrets.
 func (s *connSecrets) current() *redact.Redactor {
 	if s.auth == nil {
 		return s.redactor

@@ -67,9 +67,9 @@ func (t *remoteTool) tryCall(ctx context.Context, c tool.Call) (r tool.Result, s
 	return r, mayHaveActed(flag, err), n.explain(err)
 }
 
-// connection returns the connection for a call, until release is called: that of the operator, or
-// that of the person for whom the call is made. In any case the definition is compared with what
-// the server has last said to the operator.
+// connection returns the connection for a call, until release is called. It is the connection of
+// the operator, or of the person for whom the call is made. In any case the definition is
+// compared with the definition that the server last sent to the operator.
 func (t *remoteTool) connection(ctx context.Context, c tool.Call) (n *conn, release func(), err error) {
 	m := t.module
 	n, err = m.reconnector.connection(ctx)

@@ -12,7 +12,7 @@ var errTooManyValues = fmt.Errorf("a message of more than %d values", maxMessage
 // valueCounter counts the values of JSON as it is read. A string ends with its line, as JSON requires.
 // The zero valueCounter is at the beginning of a document.
 type valueCounter struct {
-	events bool // the values are those of one event of a stream, which ends with an empty line
+	events bool // the values belong to one event of a stream, which ends with an empty line
 
 	n       int
 	quoted  bool // within a string

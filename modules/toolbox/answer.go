@@ -53,8 +53,8 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 }
 
 // fieldResult returns the field of a JSON answer that holds the result, without the secrets
-// of the source: a text as it is, anything else as JSON. An answer with an error, or
-// without such a field, is a failure.
+// of the source. It returns a text as it is, and anything else as JSON. An answer with an
+// error, or without such a field, is a failure.
 func (r *request) fieldResult(data []byte) (tool.Result, error) {
 	if !json.Valid(data) {
 		return tool.Result{}, errcode.New(errcode.ToolExecutionFailed, "the service's answer is not JSON; check baseUrl of the source")
@@ -75,8 +75,9 @@ func (r *request) fieldResult(data []byte) (tool.Result, error) {
 	return tool.Result{}, errcode.New(errcode.ToolExecutionFailed, "the service's answer has no field %s", strings.Join(r.tool.config.HTTP.Answer, " or "))
 }
 
-// answeredError returns the error that an answer with status 2xx has: {"error": {"type",
-// "message"}}, {"error": "text"}, or "errors" without a result; nil if there is none.
+// answeredError returns the error in an answer with status 2xx. The form of the error is {"error":
+// {"type", "message"}}, {"error": "text"}, or "errors" without a result. answeredError returns nil
+// if the answer has no error.
 func (r *request) answeredError(doc gjson.Result) error {
 	text := ""
 	switch failure := doc.Get("error"); {

@@ -24,7 +24,7 @@ type declaredTool struct {
 }
 
 // action runs the calls of a tool: statement, execute, listing or request. Its errors have a code,
-// except those of ctx.
+// except errors of ctx.
 type action interface {
 	run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
-// Network configures which addresses sources of type http may dial: public ones, and
-// those listed. The zero Network allows public addresses only.
+// Network configures which addresses sources of type http may dial. They may dial public addresses,
+// and listed addresses. The zero Network allows public addresses only.
 type Network struct {
 	Private []netip.Prefix // allowed although not public
 }

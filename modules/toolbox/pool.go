@@ -58,7 +58,7 @@ func (p callerPool) query(ctx context.Context, q database.Query) (json.RawMessag
 }
 
 // query runs a statement. It fails at once while the source is unreachable and the
-// backoff lasts. Other errors are those of database.DB.Query.
+// backoff lasts. Other errors are errors of database.DB.Query.
 func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
 	if err := p.ready(); err != nil {
 		return nil, err

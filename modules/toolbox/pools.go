@@ -75,9 +75,8 @@ func (p *Pools) release(one *pool) error {
 	return one.close()
 }
 
-// PingServers connects to the databases on servers that it has not pinged before, so that the
-// log names the unreachable ones before a call. It returns when all have answered or
-// ctx ends.
+// PingServers connects to the databases on servers that it has not pinged before. So the log
+// names unreachable databases before a call. It returns when all have answered or ctx ends.
 func (p *Pools) PingServers(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, one := range p.unpinged() {

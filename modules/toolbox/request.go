@@ -68,8 +68,8 @@ func newRequest(t *declaredTool) (action, error) {
 // looksLikeForm matches the beginning of a form.
 var looksLikeForm = textutil.LazyPattern(`^[A-Za-z0-9_.%\[\]-]+=`)
 
-// bodyFormat returns the format of a body: by the Content-Type header, which it sets
-// if there is none and the body looks like JSON or a form.
+// bodyFormat returns the format of a body, as the Content-Type header says. If there is no such
+// header and the body looks like JSON or a form, bodyFormat sets the header.
 func (r *request) bodyFormat(body string) parameter.Format {
 	if r.headers.Get("Content-Type") == "" && strings.IndexAny(strings.TrimSpace(body), "{[") == 0 {
 		r.headers.Set("Content-Type", "application/json")

@@ -72,8 +72,8 @@ func (t *declaredTool) redactError(err error) error {
 	return errcode.New(errcode.ToolExecutionFailed, "run a statement: the database rejected it; its error is withheld because it may contain a secure or claim value")
 }
 
-// hasSecrets reports whether there are values that the caller must not see: secure
-// ones, and claims.
+// hasSecrets reports whether there are values that the caller must not see: secure values, and
+// claims.
 func (t *declaredTool) hasSecrets() bool {
 	return t.config.Parameters.HasSecure() || len(t.config.Parameters.ClaimServices()) > 0
 }

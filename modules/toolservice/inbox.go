@@ -12,7 +12,7 @@ import (
 )
 
 // inbox matches the responses of one link to its requests. Responses without a waiting request
-// are dropped: late ones, repeated ones and those of other callers. The zero inbox is ready to
+// are dropped. They are late, or repeated, or for other callers. The zero inbox is ready to
 // use. It is safe for concurrent use.
 type inbox struct {
 	mu      sync.Mutex // guards what follows, and the requests themselves

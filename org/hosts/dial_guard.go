@@ -13,14 +13,14 @@ import (
 // ErrNotPublic is the error of DialGuard.Control for an address that is not allowed.
 var ErrNotPublic = errors.New("the address is not public")
 
-// DialGuard decides which IP addresses may be dialed: public ones, and those that the
-// operator has listed.
+// DialGuard decides which IP addresses may be dialed: public addresses, and addresses
+// that the operator has listed.
 //
 //	dialer := net.Dialer{Control: hosts.NewDialGuard(private).Control}
 //
-// It checks an address at the moment it is dialed, because a name may resolve to another
-// address than it did when it was checked (DNS rebinding). The zero DialGuard allows
-// nothing. A DialGuard is safe for concurrent use.
+// It checks an address at the moment it is dialed. By then a name may resolve to another
+// address than when it was checked (DNS rebinding). The zero DialGuard allows nothing. A
+// DialGuard is safe for concurrent use.
 type DialGuard struct {
 	public       *ssrf.Guardian
 	private      []netip.Prefix

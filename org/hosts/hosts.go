@@ -10,7 +10,7 @@
 //	ok := rule.AllowsHost(host)
 //
 // A [HostRule] decides by the name only and does not resolve it. A [DialGuard] decides about
-// the address when it is dialed: an allowed name may resolve to an address that is not
+// the address when it is dialed. An allowed name may resolve to an address that is not
 // public. [Authority] and [Origin] parse request headers.
 package hosts
 
@@ -67,11 +67,12 @@ func parsePort(text string) (uint16, error) {
 }
 
 // CanonicalName returns the canonical form of a host. It maps international names to ASCII and
-// to lower case, and removes a final dot. It accepts IPv6 addresses with or without
-// brackets and returns the shortest form without, or the IPv4 address if one is mapped.
+// to lower case, and removes a final dot. It accepts IPv6 addresses with or without brackets.
+// It returns the shortest form without brackets, or the IPv4 address if one is mapped.
 //
-// It rejects names that are not valid, IPv6 zones, and IPv4 addresses that are not four
-// decimal numbers, such as 0177.1 and 2130706433, which parsers read differently.
+// It rejects names that are not valid, and IPv6 zones. It also rejects IPv4 addresses that are
+// not four decimal numbers, such as 0177.1 and 2130706433. Parsers read such addresses
+// differently.
 func CanonicalName(host string) (string, error) {
 	if strings.ContainsAny(host, ":[") {
 		return canonical6(host)

@@ -94,7 +94,7 @@ func (p HostPattern) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (p HostPattern) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. Its errors are those of ParsePattern.
+// UnmarshalText implements encoding.TextUnmarshaler. It returns the errors of ParsePattern.
 func (p *HostPattern) UnmarshalText(text []byte) (err error) {
 	*p, err = ParsePattern(string(text))
 	return err

@@ -3,7 +3,7 @@ package hosts
 import "slices"
 
 // IsNonHTTPPort reports whether a port belongs to a protocol other than HTTP, whose server
-// may read an HTTP request as commands. The ports are those of the Fetch standard,
+// may read an HTTP request as commands. The ports come from the Fetch standard,
 // https://fetch.spec.whatwg.org/#port-blocking.
 func IsNonHTTPPort(port uint16) bool { return slices.Contains(nonHTTPPorts, port) }
 

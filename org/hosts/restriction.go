@@ -31,9 +31,9 @@ func (r Restriction) permits(a netip.Addr, isPublic func(netip.Addr) bool) bool 
 	return !slices.ContainsFunc(r.Blocked, contains) && (!r.PublicOnly || isPublic(a))
 }
 
-// AllowsRange reports whether the operator has listed all addresses of a range, or none of them
-// has a special purpose. It reports true for ranges of public addresses of this machine,
-// which AllowsAddr does not allow.
+// AllowsRange reports whether the operator has listed all addresses of a range. It also reports
+// true if no address of the range has a special purpose. It reports true for ranges of public
+// addresses of this machine, which AllowsAddr does not allow.
 func (g DialGuard) AllowsRange(p netip.Prefix) bool {
 	listed := func(l netip.Prefix) bool { return l.Bits() <= p.Bits() && l.Contains(p.Addr()) }
 	if g.public == nil || !p.IsValid() {

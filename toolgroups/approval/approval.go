@@ -54,8 +54,8 @@ type Rule struct {
 	Self     bool          `json:"self,omitempty"`     // the person who started the task may approve, too
 }
 
-// Approvers are the people whose votes are needed: those of each quorum in All, or of one quorum
-// in Any. Exactly one of the lists is set. The zero Approvers are never satisfied.
+// Approvers are the people whose votes are needed: the people of each quorum in All, or of one
+// quorum in Any. Exactly one of the lists is set. The zero Approvers are never satisfied.
 type Approvers struct {
 	All []Quorum `json:"all,omitempty"`
 	Any []Quorum `json:"any,omitempty"`
@@ -143,7 +143,7 @@ func (s Quorum) check() error {
 	return nil
 }
 
-// quorums returns all quorums of a rule, with that of its escalation.
+// quorums returns all quorums of a rule, with the quorum of its escalation.
 func (r *Rule) quorums() []Quorum {
 	list := slices.Concat(r.From.All, r.From.Any)
 	if r.Escalate != nil {
@@ -246,10 +246,10 @@ func (s Quorum) filled(votes []Vote) bool {
 // Rules are the rules of one call, all of which must be satisfied.
 type Rules []Rule
 
-// ForArguments returns the rules that select a call with these arguments, in order: those without
-// the ones whose Unless allows them. args must be strict JSON. A value that is missing, null, of
-// another type or too costly to check is not allowed, so people are asked. Defaults of the
-// tool's schema do not count: the call itself must have the value.
+// ForArguments returns the rules that select a call with these arguments, in order. It leaves out
+// rules whose Unless allows the arguments. args must be strict JSON. A value that is missing,
+// null, of another type or too costly to check is not allowed, so people are asked. Defaults of
+// the tool's schema do not count: the call itself must have the value.
 func (l Rules) ForArguments(args json.RawMessage, inputs bounds.TaskInputs) Rules {
 	return slices.DeleteFunc(slices.Clone(l), func(r Rule) bool { return r.exempts(args, inputs) })
 }
@@ -266,7 +266,7 @@ func (l Rules) Contains(other Rules) bool {
 	})
 }
 
-// Add returns the rules with those of list that are not among them.
+// Add returns the rules, and the rules of list that are not among them.
 func (l Rules) Add(list []Rule) Rules {
 	for _, r := range list {
 		if !l.Contains(Rules{r}) {
@@ -334,9 +334,9 @@ func encode(v any) []byte {
 	return text
 }
 
-// DigestJSON returns a hash of a JSON document that does not depend on white space, on the
-// order of keys or on how a text is escaped. Numbers count as they are written: 1 and 1.0 have
-// different hashes. Text that is not one JSON document is hashed as it is.
+// DigestJSON returns a hash of a JSON document. The hash does not depend on white space, on
+// the order of keys or on how a text is escaped. Numbers count as they are written: 1 and 1.0
+// have different hashes. Text that is not one JSON document is hashed as it is.
 func DigestJSON(doc json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

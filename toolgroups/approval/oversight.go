@@ -71,9 +71,9 @@ func (o *Oversight) Check() error {
 	return o.Rules()[0].checkPeople()
 }
 
-// Approvable returns an error unless operations of some operator can be approved by the people
-// that there are: people returns how many have a role, and operators is their number. An operator
-// does not approve its own operations, so one of them never counts.
+// Approvable returns an error unless the existing people can approve the operations of some
+// operator. people returns how many people have a role, and operators is the number of operators.
+// An operator does not approve its own operations, so one of them never counts.
 func (o *Oversight) Approvable(people func(role string) int, operators int) error {
 	if o == nil {
 		return nil

@@ -17,9 +17,9 @@ const MaxPatternUses = 1000
 
 const maxPatternText = 8 << 10 // bytes
 
-// Pattern approves further calls of the same tool, besides the one that people are asked about. A
-// call is covered if its arguments fit Args, and are otherwise equal to those of that one. The zero
-// Pattern covers no call.
+// Pattern approves further calls of the same tool, besides the call that people are asked about. A
+// further call is covered if its arguments fit Args. Its other arguments must be equal to the
+// arguments of the first call. The zero Pattern covers no call.
 type Pattern struct {
 	Args bounds.Rule   `json:"args"`           // conditions of the arguments, as of a bound
 	Uses int           `json:"uses,omitempty"` // how many further calls; 0 is any number until For is over
@@ -56,8 +56,8 @@ func (p Pattern) Fits(args json.RawMessage) bool {
 	return p.Check() == nil && p.Args.CheckArguments(args, nil) == nil
 }
 
-// Rest returns a hash of the arguments that p has no conditions for. A call is covered if its Rest
-// is that of the call that people have approved.
+// Rest returns a hash of the arguments that p has no conditions for. A call is covered if it has
+// the same Rest as the call that people have approved.
 func (p Pattern) Rest(args json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()

@@ -64,7 +64,7 @@ func (a *address) set(name, text string) (err error) {
 	return err
 }
 
-// isPlainPath reports whether a path of a rule can be compared with that of a URL.
+// isPlainPath reports whether a path of a rule can be compared with the path of a URL.
 func isPlainPath(text string) bool {
 	return text[0] == '/' && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`\%?#;`, r) }) && !hasDotSegment(text)
 }
@@ -141,7 +141,7 @@ func (a *address) matchesHost(h hosts.Host, scheme string) bool {
 	return a.host.MatchesHost(h) && (a.host.Port != 0 || standard)
 }
 
-// matchesPath reports whether a path, as it is written, is that of a or below it.
+// matchesPath reports whether a path, as it is written, is the path of a or below it.
 func (a *address) matchesPath(text string) bool {
 	rest, below := strings.CutPrefix(text, a.path)
 	return below && (a.path == "" || strings.HasSuffix(a.path, "/") || rest == "" || rest[0] == '/')

@@ -26,8 +26,9 @@
 //		return v // /amount: 2000 exceeds the bound {"max":1000}
 //	}
 //
-// Everything that is not certainly allowed is rejected: the zero Rule, a record that cannot be
-// read, a value that takes too many steps to check. The package knows no roles.
+// The package rejects everything that is not certainly allowed. Examples are the zero Rule, a
+// record that cannot be read, and a value that takes too many steps to check. The package knows
+// no roles.
 package bounds
 
 import (
@@ -131,9 +132,9 @@ func (b Bind) ToolNames() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == unreadable })
 }
 
-// UnmarshalJSON implements json.Unmarshaler for stored Binds. It never fails: a rule that
-// cannot be read rejects all arguments of its tool, and a Bind that is no object those of
-// every tool. ParseBind returns the error.
+// UnmarshalJSON implements json.Unmarshaler for stored Binds. It never fails. A rule that
+// cannot be read rejects all arguments of its tool. A Bind that is not an object rejects
+// all arguments of every tool. ParseBind returns the error.
 func (b *Bind) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*b = nil

@@ -109,8 +109,8 @@ func limitsOf(list []condition) (least, most *number) {
 }
 
 // WiderPath returns a path for which r certainly allows a value that other rejects in every
-// task, "" if none is known. A rule that asks for more than the role that creates it may grant
-// is rejected early; the bounds of both hold at a call in any case.
+// task, "" if none is known. This rejects early a rule that allows more than the creating role
+// may grant. At a call, the bounds of both roles hold in any case.
 func (r Rule) WiderPath(other Rule) string {
 	for i := range r.paths {
 		p := &r.paths[i]

@@ -23,7 +23,8 @@ type Check struct {
 
 // ForSchema returns the check of r for a tool with this input schema. Arguments that a call
 // leaves out have the defaults of the schema. These are the defaults of properties and
-// items, through references within the schema, but not those in allOf, anyOf, oneOf and if.
+// items, through references within the schema. Defaults in allOf, anyOf, oneOf and if do
+// not count.
 func (r Rule) ForSchema(schema json.RawMessage) *Check {
 	c, root := &Check{Rule: r}, gjson.ParseBytes(schema)
 	for i, p := range r.paths {
@@ -155,8 +156,8 @@ func (r *reading) value(n *node, v jsonValue) {
 	}
 }
 
-// elements checks an array: every element, or the one that the step of the node numbers. An array
-// without elements is a missing value.
+// elements checks an array: every element, or the element whose number is the step of the node. An
+// array without elements is a missing value.
 func (r *reading) elements(n *node, depth int, array string) {
 	want, err := strconv.Atoi(n.step)
 	if n.step != every && (err != nil || strconv.Itoa(want) != n.step || want < 0) {
@@ -179,8 +180,8 @@ func (r *reading) elements(n *node, depth int, array string) {
 }
 
 // members checks the members of an object that the nodes below n name, or their defaults. A
-// member whose name differs in case only is rejected: a tool might take it for the one that the
-// rule bounds.
+// member whose name differs in case only is rejected. A tool might take it for the member that
+// the rule bounds.
 func (r *reading) members(n *node, depth int, object string) {
 	var few [8]string
 	found, similar := few[:], uint32(0) // by child, of which there are at most MaxPaths

@@ -129,8 +129,8 @@ func hasMembers(v gjson.Result) (has bool) {
 	return has
 }
 
-// UnknownPath returns a path of r that arguments of a tool certainly lack: its schema names no
-// such property and takes no others. It returns "" if there is none.
+// UnknownPath returns a path of r that arguments of a tool certainly lack. The schema of the tool
+// names no such property and takes no others. It returns "" if there is none.
 func (r Rule) UnknownPath(schema json.RawMessage) string {
 	root := gjson.ParseBytes(schema)
 	for _, p := range r.paths {

@@ -16,7 +16,8 @@ type operator interface {
 	holds(v jsonValue, e *evaluation) bool
 }
 
-// holds reports whether all operators of c hold. The name is that of the first that does not.
+// holds reports whether all operators of c hold. If not, name is the name of the first operator
+// that does not hold.
 func (c *condition) holds(v jsonValue, e *evaluation) (name string, ok bool) {
 	for _, op := range c.operators {
 		if !e.spend(1) || !op.holds(v, e) {

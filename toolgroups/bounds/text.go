@@ -77,7 +77,7 @@ const (
 )
 
 // regularExpression holds for a text that the expression matches as a whole. The expression is
-// compiled when it is first used, since one that is never used then takes little memory.
+// compiled when it is first used. So an unused expression takes little memory.
 type regularExpression struct {
 	instructions int // of the compiled program: steps for each byte of a text, at most
 	compile      func() *regexp.Regexp

@@ -8,9 +8,9 @@ const every = "*"
 type pathTree []node
 
 // node is a place in the arguments that paths lead to. Other nodes are referred to by their index
-// in the tree, paths by their index in the rule. -1 is none.
+// in the tree, paths by their index in the rule. -1 means no node or path.
 type node struct {
-	step     string // the last one that leads here
+	step     string // the last step that leads here
 	first    int    // the first of the paths that lead here or further
 	required int    // the first of them that rejects a missing value
 	end      int    // the path that ends here

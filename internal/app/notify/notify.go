@@ -85,8 +85,8 @@ func NewEngine(c Config) (*Engine, error) {
 }
 
 // ReplaceReceivers replaces all receivers. One that is new is told about what happens from now
-// on. The positions of those that are left out are forgotten. The error says that positions could
-// not be stored.
+// on. The positions of receivers that are left out are forgotten. The error says that positions
+// could not be stored.
 func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notification) error {
 	names := make([]string, len(list))
 	for i, n := range list {
@@ -101,7 +101,7 @@ func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notificatio
 // what happened meanwhile.
 func (e *Engine) SuspendReceivers() { e.exchange(nil) }
 
-// exchange stops the receivers that are not in list and starts those that are new in it.
+// exchange stops the receivers that are not in list and starts the receivers that are new in it.
 func (e *Engine) exchange(list []config.Notification) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

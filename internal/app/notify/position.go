@@ -22,8 +22,8 @@ type positions struct {
 	byName map[string]uint64
 }
 
-// replace makes the receivers the only ones. Those without a position begin at the position last. It
-// forgets the positions of others.
+// replace sets the receivers to the named receivers. Receivers without a position begin at the
+// position last. It forgets the positions of others.
 func (p *positions) replace(ctx context.Context, names []string, last uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

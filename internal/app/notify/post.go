@@ -20,8 +20,8 @@ import (
 // maxAnswerHead is the most bytes of the header of an answer. The body is not read.
 const maxAnswerHead = 64 << 10
 
-// newClient returns the HTTP client of a receiver. It follows no redirect, uses no proxy, and
-// dials only public addresses and those that the notification allows.
+// newClient returns the HTTP client of a receiver. It follows no redirect and uses no proxy. It
+// dials only public addresses and addresses that the notification allows.
 func newClient(n config.Notification, timeout time.Duration) *http.Client {
 	dialer := net.Dialer{Timeout: timeout, Control: hosts.NewDialGuard(n.PrivateAddresses).Control}
 	return &http.Client{
@@ -34,7 +34,7 @@ func newClient(n config.Notification, timeout time.Duration) *http.Client {
 	}
 }
 
-// answer is what a receiver has answered. The zero answer is none.
+// answer is what a receiver has answered. The zero answer means no answer.
 type answer struct {
 	status     int
 	retryAfter time.Duration // that it asks to wait

@@ -221,8 +221,8 @@ type firedTime struct {
 	At       time.Time `json:"at"`
 }
 
-// notAfter returns t, or now if t is in the future: the clock was ahead, and times to come must not
-// wait for it. The keys of their tasks prevent that times fire twice.
+// notAfter returns t, or now if t is in the future. The clock was ahead, and later times must not
+// wait for t. The keys of their tasks prevent that times fire twice.
 func (t firedTime) notAfter(now time.Time) firedTime {
 	if t.At.After(now) {
 		t.At = now.UTC()

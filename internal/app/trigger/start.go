@@ -86,10 +86,10 @@ func (s *state) forgetEnded(o *org.Org) {
 }
 
 // start starts the task of a trigger for a document. by is the trigger, within the network of a
-// request. key says which starts are the same: the task of the first one is returned for all of
-// them, whatever has changed since.
+// request. key says which starts are the same. The task of the first start is returned for all
+// of them, whatever has changed since.
 //
-// Errors: RateLimited, InvalidArguments for a document that makes no task, and those of
+// Errors: RateLimited; InvalidArguments for a document that makes no task; the errors of
 // runtime.Runtime.StartTask.
 func (e *Engine) start(ctx context.Context, by identity.Principal, r Rule, from org.TaskTrigger, key string, document payload.Document) (identity.TaskID, error) {
 	if id, known := e.config.Runtime.Org().TaskByKey(by, key); known {

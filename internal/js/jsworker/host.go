@@ -89,7 +89,7 @@ func (h *Host) LoadAlone(ctx context.Context, gone func()) (*VM, error) {
 }
 
 // pick returns the worker that the fewest wait for. If it is in use, another one is
-// started for later callers. If there is none, pick waits for the first.
+// started for later callers. If there is no worker, pick waits for the first worker.
 func (h *Host) pick(ctx context.Context) (*vmWorker, error) {
 	for {
 		w, starting, err := h.pickNow()

@@ -29,7 +29,7 @@ func StartInProcess() (Conn, error) {
 	go func() {
 		defer close(c.ended)
 		s := newServer(in, out)
-		s.machines.resident = nil // the memory of this process is that of all its parts
+		s.machines.resident = nil // all parts of this process share its memory
 		_ = s.run(ctx)            // it ends with its pipes
 		s.working <- struct{}{}   // waits for the last script
 		s.machines.closeAll()

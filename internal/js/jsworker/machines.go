@@ -32,9 +32,10 @@ func newMachines(resident func() int64) *machines {
 // it has.
 const maxUnmeasured = 128
 
-// makeRoom closes the machines that are not needed any more, and the least recently used
-// ones while the worker has more memory than the request allows. It never closes the machine
-// that the request is for. It returns those of the second kind.
+// makeRoom closes the machines that are not needed any more. It also closes the least
+// recently used machines while the worker has more memory than the request allows. It never
+// closes the machine that the request is for. It returns the least recently used machines
+// that it has closed.
 func (m *machines) makeRoom(q request) (lost []uint64) {
 	for _, number := range q.Closed {
 		m.close(m.byNumber[number])

@@ -160,7 +160,7 @@ func (p *Pool) startFresh() {
 	})
 }
 
-// keep adds a worker to the idle ones. It closes the oldest if there are too many.
+// keep adds a worker to the idle workers. It closes the oldest if there are too many.
 func (p *Pool) keep(w *poolWorker) {
 	p.mu.Lock()
 	drop := w

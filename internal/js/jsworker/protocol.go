@@ -15,7 +15,8 @@ import (
 // operation is what a request asks a worker to do.
 type operation string
 
-// The operations. The first needs no virtual machine, the others share those of the worker.
+// The operations. The first needs no virtual machine. The others share the virtual machines of the
+// worker.
 const (
 	opRun  operation = "run"  // run Code in a virtual machine of its own
 	opLoad operation = "load" // make the virtual machine VM and load the scripts of the worker

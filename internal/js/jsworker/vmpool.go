@@ -18,8 +18,8 @@ const (
 	workerMemory = 48 << 20  // bytes of a worker without its virtual machines, at most
 )
 
-// VMPool starts the workers of Hosts. They have together at most 512 MiB of memory: each has an
-// equal share, of which it keeps as much free as one script may take. It is safe for concurrent use.
+// VMPool starts the workers of Hosts. They have together at most 512 MiB of memory. Each has an
+// equal share, and keeps as much of it free as one script may take. It is safe for concurrent use.
 type VMPool struct {
 	start  func() (Conn, error)
 	memory int64 // of all workers together; 0 is not bounded
@@ -78,9 +78,9 @@ func (p *VMPool) share(l js.Limits) int64 {
 // errPoolFull is returned by reserve if there is no place for another worker.
 var errPoolFull = errors.New("as many workers as allowed run")
 
-// reserve reserves the place of a worker, which is given back with register or cancel. With
-// replace it ends the worker that was not used for the longest time if there is no place, and
-// waits until one is not in use.
+// reserve reserves the place of a worker, which is given back with register or cancel. If
+// there is no place, with replace it ends the worker that was not used for the longest time.
+// It waits until a worker is not in use.
 func (p *VMPool) reserve(ctx context.Context, replace bool) error {
 	p.waiting.Add(1)
 	defer p.waiting.Add(-1)
@@ -102,8 +102,8 @@ func (p *VMPool) reserve(ctx context.Context, replace bool) error {
 	}
 }
 
-// tryReserve reserves a place. If there is none it returns, with replace, a locked worker that may
-// end or a channel that is closed when there may be one.
+// tryReserve reserves a place. If there is no place, with replace it returns a locked worker that
+// may end, if any. It also returns a channel that is closed when there may be a place.
 func (p *VMPool) tryReserve(replace bool) (idle *vmWorker, freed chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ func (s *Set) item(k Kind, root yamldoc.Value) Item {
 }
 
 // NewEntry returns the Item of an entry of a section of kind k and reads its name.
-// Its position is that of the name.
+// Its position is the position of the name.
 func (s *Set) NewEntry(k Kind, name, entry yamldoc.Value) Item {
 	it := Item{Value: entry, Set: s, Kind: k.Name, NameAt: name, IsEntry: true}
 	it.Pos = name.Pos
@@ -59,7 +59,7 @@ func (it *Item) readName() {
 	}
 }
 
-// DeclareItem registers the name and rejects one that another document of the kind has.
+// DeclareItem registers the name. It rejects a name that another document of the kind has.
 func (it Item) DeclareItem() {
 	if it.Name == "" {
 		return

@@ -123,8 +123,8 @@ func (a *answer) check() error {
 	return a.Draft.Check()
 }
 
-// itemAt returns the item with an index. If there is none it adds one of this kind: some
-// servers do not announce items.
+// itemAt returns the item with an index. If there is no such item, it adds an item of this kind.
+// Some servers do not announce items.
 func (a *answer) itemAt(index, kind string) *item {
 	for i := len(a.items) - 1; i >= 0; i-- {
 		if a.items[i].index == index && a.items[i].kind == kind {
@@ -244,7 +244,7 @@ func (a *answer) setStop() {
 // without an item after it is left out: OpenAI rejects it.
 func (a *answer) parts() []chat.AnswerPart {
 	var parts []chat.AnswerPart
-	complete := 0 // parts up to the last one that is not reasoning
+	complete := 0 // parts up to the last part that is not reasoning
 	for _, it := range a.items {
 		switch {
 		case it.kind == messageItem && it.text > 0:
@@ -260,8 +260,8 @@ func (a *answer) parts() []chat.AnswerPart {
 	return parts[:complete]
 }
 
-// rawReasoning returns a reasoning item as the server wants it back, or "" if it has
-// neither text nor encrypted content: the server has not stored the item.
+// rawReasoning returns a reasoning item as the server wants it back. It returns "" if the item has
+// neither text nor encrypted content, since the server has not stored the item.
 func rawReasoning(doc gjson.Result) string {
 	encrypted, content := doc.Get("encrypted_content"), doc.Get("content")
 	if encrypted.Str == "" && (!content.IsArray() || content.Get("#").Int() == 0) {

@@ -102,7 +102,7 @@ var (
 // caller must close. Reading ends with an error when ctx is done, or when the answer
 // does not begin or stalls.
 //
-// Its error, and that of reading, is the cause of ctx or a *model.Error.
+// Its error is the cause of ctx or a *model.Error. So is an error of reading.
 func (e *Endpoint) PostParts(ctx context.Context, parts ...[]byte) (io.ReadCloser, error) {
 	return e.SendDocument(ctx, &Document{Parts: parts})
 }
@@ -225,9 +225,10 @@ type body struct {
 	ended     bool // source has ended or failed
 }
 
-// Read implements io.Reader; its errors are those of Post. An answer begins with its
-// first content: many servers send status 200 before they process the request.
-// Comments and empty lines, which only keep the connection open, are not content.
+// Read implements io.Reader. It returns the same errors as Post. An answer begins
+// with its first content: many servers send status 200 before they process the
+// request. Comments and empty lines, which only keep the connection open, are not
+// content.
 func (b *body) Read(p []byte) (int, error) {
 	began := time.Now()
 	b.timer.Reset(b.remaining)

@@ -25,8 +25,8 @@ const (
 	maxQuote     = 300
 )
 
-// statusError returns the error of a response whose status or content type is not
-// that of an answer, else nil.
+// statusError returns the error of a response if its status or content type does not fit an answer.
+// Else it returns nil.
 func (e *Endpoint) statusError(ctx context.Context, answer *http.Response, body io.Reader) error {
 	if answer.StatusCode/100 == 2 {
 		return e.checkContentType(answer.Header.Get("Content-Type"))
@@ -133,8 +133,8 @@ func isQuotaExhausted(text []byte) bool {
 	return containsAny(string(text), "insufficient_quota", "credit balance is too low")
 }
 
-// retryAfter returns how long a provider asks to wait, or 0: from Retry-After-Ms, from
-// Retry-After in seconds or as a date, or from Gemini's retryDelay in the body.
+// retryAfter returns how long a provider asks to wait, or 0. It reads Retry-After-Ms, Retry-After
+// in seconds or as a date, or Gemini's retryDelay in the body.
 func retryAfter(h http.Header, text []byte) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
 		return clampDelay(ms / 1000)

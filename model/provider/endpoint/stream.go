@@ -26,8 +26,8 @@ const (
 )
 
 // ReadEvents returns the server-sent events of a body; comments are skipped. The sequence
-// ends with an error of r, or with a *model.Error if an event has more than 16 MiB
-// or the stream more than 256 MiB.
+// ends with an error of r, or with a *model.Error. It ends with a *model.Error if an
+// event has more than 16 MiB or the stream more than 256 MiB.
 func ReadEvents(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		rest := &io.LimitedReader{R: r, N: maxStream}

@@ -56,8 +56,8 @@ func (s *Server) newAttempt(subject Subject, q LoginRequest, expected string) (*
 	return a, nil
 }
 
-// flowConfig returns the configuration of the authorization code flow: with the registered client,
-// or else with a metadata document or a client that is registered now.
+// flowConfig returns the configuration of the authorization code flow. It uses the registered
+// client. Without such a client it uses a metadata document or a client that is registered now.
 func (a *attempt) flowConfig(redirect string) *auth.AuthorizationCodeHandlerConfig {
 	c := a.server.config
 	flow := &auth.AuthorizationCodeHandlerConfig{
@@ -81,8 +81,9 @@ func (a *attempt) flowConfig(redirect string) *auth.AuthorizationCodeHandlerConf
 	return flow
 }
 
-// scopes returns the scopes to request: the configured ones or those that the server names, those
-// that were granted before, and those for which a call has failed since.
+// scopes returns the scopes to request. These are the configured scopes, or else the scopes that
+// the server names. The scopes that were granted before are added, and the scopes for which a call
+// has failed since.
 func (a *attempt) scopes(named []string) []string {
 	c := a.server.config
 	if len(c.Scopes) > 0 {
@@ -211,7 +212,7 @@ func (l *attempts) cancel(server string, subject Subject) {
 	}
 }
 
-// close ends all attempts, and rejects further ones.
+// close ends all attempts, and rejects further attempts.
 func (l *attempts) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +273,7 @@ func (h *loginHandler) authorize(ctx context.Context, request *http.Request, res
 	return h.flow.Authorize(ctx, request, response)
 }
 
-// accept is called with a new token. It rejects one that cannot be used for this server.
+// accept is called with a new token. It rejects a token that cannot be used for this server.
 func (h *loginHandler) accept(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 	if err := h.attempt.server.checkToken(token, h.found.resource, h.found.issuer.Issuer); err != nil {
 		return nil, err

@@ -165,8 +165,8 @@ func (s *Server) refreshAlone(ctx context.Context, subject Subject, used string)
 	return s.refresh(ctx, subject, used)
 }
 
-// refresh returns the token of a subject if it is newer than used, or else refreshes it and stores
-// it before it is used.
+// refresh returns the token of a subject if it is newer than used. Otherwise it refreshes the token
+// and stores it before it is used.
 func (s *Server) refresh(ctx context.Context, subject Subject, used string) (string, error) {
 	g, err := s.usable(ctx, subject)
 	switch {
@@ -198,8 +198,8 @@ func (s *Server) refresh(ctx context.Context, subject Subject, used string) (str
 	return g.Token, nil
 }
 
-// requestRefresh asks the issuer of a login for another token. The endpoint is the one that the
-// issuer had when the person logged in.
+// requestRefresh asks the issuer of a login for another token. The endpoint is the endpoint that
+// the issuer had when the person logged in.
 func (s *Server) requestRefresh(ctx context.Context, g grant) (*oauth2.Token, error) {
 	secret := g.ClientSecret
 	if g.ClientID == s.config.ClientID {
@@ -210,8 +210,8 @@ func (s *Server) requestRefresh(ctx context.Context, g grant) (*oauth2.Token, er
 	return c.TokenSource(ctx, &oauth2.Token{RefreshToken: g.Refresh}).Token()
 }
 
-// isRejection reports whether an issuer has said that it will not refresh a token, and not only
-// that it cannot now, or that it does not know the client.
+// isRejection reports whether an issuer has said that it will not refresh a token. It reports false
+// if the issuer only cannot do so now, or does not know the client.
 func isRejection(err error) bool {
 	e, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok || e.Response == nil || e.ErrorCode == "invalid_client" {

@@ -23,8 +23,8 @@ const (
 	minRSABits     = 2048
 )
 
-// clientCredentials returns a request for a token in which the client authenticates: with its secret,
-// or with a JWT that its key has signed, which is made for this request.
+// clientCredentials returns a request for a token in which the client authenticates. It uses its
+// secret, or a JWT that its key signs for this request.
 func (s *Server) clientCredentials(at tokenEndpoint) (clientcredentials.Config, error) {
 	c := clientcredentials.Config{ClientID: s.config.ClientID, TokenURL: at.url, EndpointParams: url.Values{}}
 	if s.signer == nil {
@@ -58,8 +58,8 @@ func (s *Server) signAssertion(issuer string) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// newSigner returns a signer with a private key in PEM: ES256 for a key of the curve P-256, RS256 for
-// one of RSA. No error contains a part of the key.
+// newSigner returns a signer with a private key in PEM. It signs with ES256 for a key of the curve
+// P-256, and with RS256 for an RSA key. No error contains a part of the key.
 func newSigner(text, id string) (jose.Signer, error) {
 	key, err := parseKey(text)
 	if err != nil {

@@ -22,8 +22,8 @@ type discovered struct {
 	issuer   *oauthex.AuthServerMeta
 }
 
-// discover follows a challenge of the server to its issuer, and checks that it is the one that the
-// server may have.
+// discover follows a challenge of the server to its issuer. It checks that the server may have this
+// issuer.
 func (s *Server) discover(ctx context.Context, client *http.Client, challenge []oauthex.Challenge, expected string) (discovered, error) {
 	d, named, err := s.findResource(ctx, client, challenge)
 	if err != nil {

@@ -18,8 +18,8 @@ type tokenEndpoint struct {
 	methods  []string // with which clients authenticate; none is not known
 }
 
-// findTokenEndpoint returns the endpoint for a proof: the configured one for an exchange, or that of
-// the issuer, which the server has to name.
+// findTokenEndpoint returns the endpoint for a proof. It is the configured endpoint for an
+// exchange, or the endpoint of the issuer. The server has to name this issuer.
 func (s *Server) findTokenEndpoint(ctx context.Context, client *http.Client, challenge []oauthex.Challenge, p proof) (tokenEndpoint, error) {
 	if x := s.config.Exchange; p.secret != "" && x.TokenURL != "" {
 		return tokenEndpoint{url: x.TokenURL, issuer: s.config.Issuer, resource: s.config.URL}, nil

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// plainError returns an error of a token endpoint without what the endpoint has sent, which may
-// contain a token: only its status and its code.
+// plainError returns an error of a token endpoint with only its status and its code. The text that
+// the endpoint has sent may contain a token.
 func plainError(err error) error {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		status := 0

@@ -19,8 +19,8 @@ const (
 	typeJWT         = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Exchange says how the token of a person for the server is made of the token with which that person
-// has authenticated at this program (RFC 8693). Nothing is stored.
+// Exchange says how to get the token of a person for the server (RFC 8693). The endpoint exchanges
+// the token with which that person has authenticated at this program. Nothing is stored.
 type Exchange struct {
 	TokenURL string // of the endpoint; "" is the token endpoint of Config.Issuer, which the server names
 	// Proof returns the token with which a subject has authenticated, if it may be sent to the
@@ -108,8 +108,8 @@ func (s *Server) refused(cause error) error {
 	return errcode.Wrap(errcode.AuthorizationRequired, cause, "the issuer of the MCP server %q does not exchange the token with which the person for whom this is done has signed in to rolecall; that person needs another token", s.config.Server).With("server", s.config.Server)
 }
 
-// isRefusal reports whether an issuer does not accept the token of a person, and not only the client,
-// the target, or the moment.
+// isRefusal reports whether an issuer does not accept the token of a person. It reports false if
+// the issuer only rejects the client, the target, or the moment.
 func isRefusal(err error) bool {
 	e, ok := errors.AsType[*oauth2.RetrieveError](err)
 	ofClient := []string{"invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_target", "invalid_scope"}

@@ -32,8 +32,8 @@ var errRedirect = errors.New("it redirects to another address, which is not foll
 
 // httpClient returns the client for the requests of a login or a refresh. The server and issuers
 // name the addresses, so the client follows no redirect and uses no proxy. It connects to public
-// addresses and to those that the operator has configured. For a server on this machine it connects
-// to this machine too.
+// addresses and to addresses that the operator has configured. For a server on this machine it
+// connects to this machine too.
 func (s *Server) httpClient() *http.Client {
 	g := &guardedTransport{server: s}
 	g.base = &http.Transport{

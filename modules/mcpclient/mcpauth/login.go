@@ -24,8 +24,8 @@ type LoginRequest struct {
 	// Redirect is the URL to which the issuer sends the browser back: http://127.0.0.1:PORT/callback,
 	// where the person's own program listens.
 	Redirect string
-	// Issuer is another issuer than that of the logins before, which the operator trusts; "" is the
-	// same issuer. For the first login it is the only issuer that is accepted.
+	// Issuer is an issuer that the operator trusts and that differs from the issuer of the logins
+	// before. "" is the same issuer. For the first login it is the only issuer that is accepted.
 	Issuer string
 }
 
@@ -51,9 +51,14 @@ type Connect func(context.Context, Authorizer) error
 // BeginLogin begins a login of a subject: it connects to the server and follows its challenge to
 // the issuer. FinishLogin ends the login. An attempt that is not finished within 10 minutes fails.
 //
-// Errors: InvalidArguments, InsufficientPermissions if the subject has no login here,
-// AuthorizationRequired if the server names another issuer or the operator has to log in first,
-// Conflict if the server asks for no authorization, ToolUnavailable, RateLimited, LimitExceeded.
+// Errors:
+//
+//   - InvalidArguments
+//   - InsufficientPermissions if the subject has no login here
+//   - AuthorizationRequired if the server names another issuer, or if the operator has to log in
+//     first
+//   - Conflict if the server asks for no authorization
+//   - ToolUnavailable, RateLimited and LimitExceeded
 func (s *Server) BeginLogin(ctx context.Context, subject Subject, q LoginRequest, connect Connect) (LoginOffer, error) {
 	expected, err := s.checkLogin(ctx, subject, q)
 	if err != nil {
@@ -119,8 +124,11 @@ func isRedirect(text string) bool {
 // FinishLogin completes the attempt of a subject with the answer of the issuer. It returns when the
 // login is stored.
 //
-// Errors: ItemNotFound if the subject has no such attempt, or it has ended; Unauthenticated if the
-// issuer or the server rejects it; AuthorizationRequired, ToolUnavailable and Conflict as with BeginLogin.
+// Errors:
+//
+//   - ItemNotFound if the subject has no such attempt, or if it has ended
+//   - Unauthenticated if the issuer or the server rejects it
+//   - AuthorizationRequired, ToolUnavailable and Conflict as with BeginLogin
 func (s *Server) FinishLogin(ctx context.Context, subject Subject, id string, answer Answer) (Login, error) {
 	a := s.config.Logins.attempts.find(s.config.Server, subject, id)
 	if a == nil {

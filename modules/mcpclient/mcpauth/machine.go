@@ -14,8 +14,9 @@ import (
 	"github.com/rolecall/rolecall/internal/backoff"
 )
 
-// issued implements Authorizer with tokens that an issuer issues without a browser: for the client
-// credentials of the configuration, or in exchange for a token of a person. They are in memory only.
+// issued implements Authorizer with tokens that an issuer issues without a browser. The issuer does
+// so for the client credentials of the configuration, or in exchange for a token of a person. They
+// are in memory only.
 type issued struct {
 	server *Server
 	proof  func() (proof, error) // what a token is requested with
@@ -49,8 +50,8 @@ func clientProof() (proof, error) {
 	return proof{params: url.Values{"grant_type": {"client_credentials"}}, check: func(*oauth2.Token) error { return nil }}, nil
 }
 
-// TokenSource implements auth.OAuthHandler. Without a valid token the request has none, and the
-// challenge of the server says where to get one. Without a proof there is no request.
+// TokenSource implements auth.OAuthHandler. Without a valid token the request has no token. The
+// challenge of the server says where to get a token. Without a proof there is no request.
 func (i *issued) TokenSource(context.Context) (oauth2.TokenSource, error) {
 	if _, err := i.proof(); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Package mcpauth authorizes connections to MCP servers with OAuth 2.1, as the Model Context
-// Protocol defines it. A person logs in with a browser, this program has credentials of its own, or
-// the token with which a person has authenticated here is exchanged.
+// Protocol defines it. A person logs in with a browser, or this program has credentials of its own.
+// Or this program exchanges the token with which a person has authenticated here.
 //
 //	logins := mcpauth.NewStore(values, keys)
 //	server, err := mcpauth.New(mcpauth.Config{Server: "web", URL: "https://mcp.example.com/mcp", Logins: logins})
@@ -11,7 +11,7 @@
 // Tokens of logins are stored sealed, and refreshed when they expire. A token belongs to one
 // server, one subject, one issuer and one address; nothing else can use it. Servers and issuers are
 // untrusted. Redirects are errors, and addresses that are not public are refused. The issuer of a
-// server is the one that the operator configured or logged in with first.
+// server is the issuer that the operator configured or logged in with first.
 package mcpauth
 
 import (
@@ -57,7 +57,7 @@ type Config struct {
 	ClientKeyID       string    // by which the issuer knows the key; "" for none
 	ClientMetadataURL string    // of a client id metadata document, https; used if the issuer supports it
 	Scopes            []string  // to request; none requests those that the server names
-	Issuer            string    // the only issuer; "" is that of the operator's first login
+	Issuer            string    // the only issuer; "" is the issuer of the operator's first login
 	Audience          string    // that a token which is a JWT may have in place of the server's address; "" for none
 	PerCaller         bool      // each call has the token of the person for whom it is made
 	Exchange          *Exchange // how persons get tokens without a login; nil is not

@@ -85,7 +85,7 @@ type recordLock struct {
 	users int // that hold it or wait for it
 }
 
-// lock makes the caller the only one that changes a record, until unlock is called.
+// lock lets only the caller change a record, until unlock is called.
 func (s *Store) lock(owner toolgroups.GroupOwner) (unlock func()) {
 	s.mu.Lock()
 	l := s.locks[owner]
@@ -204,8 +204,9 @@ func (s *Store) read(ctx context.Context, server string, subject Subject) (r rec
 	return r, err == nil && r.Version == recordVersion && r.Server == server && r.Subject == subject, nil
 }
 
-// open returns the opened login of a subject. It reports false if there is none, or if it cannot be
-// opened: without its key, changed, or of another server or subject.
+// open returns the opened login of a subject. It reports false if there is no login, or if it
+// cannot be opened. The key may be missing, the login may be changed, or it may belong to another
+// server or subject.
 func (s *Store) open(ctx context.Context, server string, subject Subject) (grant, bool, error) {
 	owner := loginOwner(server, subject)
 	s.mu.Lock()

@@ -50,7 +50,7 @@ type Config struct {
 	ReadOnly bool                                                     // makes every Query ReadOnly
 	MaxConns int                                                      // open at once; 0 is 8; one Caller gets at most half of them, rounded up
 	Mode     string                                                   // queryExecMode of PostgreSQL; "" is cache_statement
-	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is that of net.Dialer
+	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is the Dial of net.Dialer
 }
 
 // Query is one statement with the values of its placeholders.
@@ -89,8 +89,8 @@ const defaultConns = 8
 // DB is one database. It is safe for concurrent use.
 type DB struct{ engine engine }
 
-// engine does the work of a DB for one type. query adds rows to t; if the text has several
-// statements, those of the last one that returns rows.
+// engine does the work of a DB for one type. query adds rows to t. If the text has several
+// statements, it adds the rows of the last statement that returns rows.
 type engine interface {
 	query(ctx context.Context, q Query, t *table) error
 	close() error
@@ -194,7 +194,7 @@ type connLostError struct{ cause error }
 func (l connLostError) Error() string { return "the connection was lost" }
 func (l connLostError) Unwrap() error { return l.cause }
 
-// classify returns an error with its code. ctx is that of the Query, with its timeout.
+// classify returns an error with its code. ctx is the context of the Query, with its timeout.
 func classify(ctx context.Context, q Query, err error) error {
 	if _, ok := errors.AsType[*errcode.Error](err); ok {
 		return err

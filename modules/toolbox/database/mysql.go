@@ -191,7 +191,7 @@ func mysqlError(err error) error {
 	return err
 }
 
-// isBroken reports whether an error is that of a broken connection.
+// isBroken reports whether an error comes from a broken connection.
 func isBroken(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -239,8 +239,8 @@ func appendMySQL(buf []byte, v any, kind string) []byte {
 	return appendText(buf, string(text))
 }
 
-// isoTime returns a time of the server in the form of RFC 3339, but without a zone,
-// since the server's time has none.
+// isoTime returns a time of the server in the form of RFC 3339, but without a zone. The server's
+// time has no zone.
 func isoTime(text string) string { return strings.Replace(text, " ", "T", 1) }
 
 func (d *mysqlDB) close() error { return errors.Join(d.pool.Close(), d.killPool.Close()) }

@@ -19,9 +19,9 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// sqliteDB is a file with several connections that read and one that writes. A slow
-// query blocks no other; writers wait for each other. A database in memory has one
-// connection, which both pools are.
+// sqliteDB is a file with several connections that read and one connection that
+// writes. A slow query blocks no other; writers wait for each other. A database in
+// memory has one connection, which both pools are.
 type sqliteDB struct {
 	readers  *sqlitePool // opened mode=ro
 	writer   *sqlitePool // nil for a read-only file
@@ -124,8 +124,8 @@ func (d *sqliteDB) read(ctx context.Context, q Query, t *table) error {
 	return d.run(ctx, d.readers, q, t)
 }
 
-// isWrite reports whether a statement is known to write. Untrusted ones are not
-// remembered, since they may never come again.
+// isWrite reports whether a statement is known to write. Untrusted statements are not remembered,
+// since they may never come again.
 func (d *sqliteDB) isWrite(q Query) bool {
 	if q.Untrusted {
 		return false

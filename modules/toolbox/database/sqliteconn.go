@@ -46,13 +46,13 @@ type sqliteDriverConn interface {
 	driver.Validator
 }
 
-// sqliteConn reuses compiled statements, and interrupts a statement at any row when
-// its context ends; the driver does so only before the first row. Like every
+// sqliteConn reuses compiled statements. It interrupts a statement at any row when
+// its context ends. The driver does so only before the first row. Like every
 // driver.Conn it is used by one goroutine at a time, for one statement at a time.
 type sqliteConn struct {
 	sqliteDriverConn
 	db       uintptr
-	tls      *libc.TLS // its own, since that of the driver may be in use
+	tls      *libc.TLS // its own, since the TLS of the driver may be in use
 	length   int       // the limit of a value or a row, in bytes
 	prepared prepared
 }
@@ -167,8 +167,8 @@ func unlessEOF(err error) error {
 }
 
 // appendSQLite appends a value by its column's declared type, which is "" for an
-// expression. Text is a string, except that a column declared JSON is a document, and
-// the text null of an expression is null, as in MCP Toolbox.
+// expression. Text is a string, with two exceptions, as in MCP Toolbox. The text of a
+// column declared JSON is a document. The text null of an expression is null.
 func appendSQLite(buf []byte, v any, declared string) []byte {
 	text, ok := v.(string)
 	switch {
@@ -223,7 +223,7 @@ type interrupter struct {
 }
 
 // run interrupts repeatedly, because a statement that is about to begin ignores an
-// interrupt. It has its own TLS, since that of the connection is in use.
+// interrupt. It has its own TLS, since the TLS of the connection is in use.
 func (i *interrupter) run() {
 	i.running.Lock()
 	defer i.running.Unlock()

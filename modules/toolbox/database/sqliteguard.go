@@ -23,8 +23,8 @@ const maxArgumentProduct = 256 << 20
 const maxPathBytes = 64 << 20
 
 // builtinFunctions is SQLite's table of built-in functions. A function that an application
-// registers under the same name would lack what SQLite knows about its own, for example
-// subtypes and the use of an index.
+// registers under the same name would not be complete. SQLite knows more about its own
+// functions, for example subtypes and the use of an index.
 //
 //go:linkname builtinFunctions modernc.org/sqlite/lib._sqlite3BuiltinFunctions
 var builtinFunctions sqlite3.TFuncDefHash
@@ -32,10 +32,10 @@ var builtinFunctions sqlite3.TFuncDefHash
 // guardedFunctions keeps the functions whose addresses the table holds.
 var guardedFunctions []sqliteFunction
 
-// guardFunctions makes every built-in scalar function of SQLite check first that its statement
-// was not interrupted and that its arguments are not too long for it. SQLite looks for an
-// interrupt only where a statement loops. It must be called once, before the first connection
-// is opened.
+// guardFunctions makes every built-in scalar function of SQLite check two conditions first.
+// Its statement must not be interrupted, and its arguments must not be too long for it.
+// SQLite looks for an interrupt only where a statement loops. It must be called once, before
+// the first connection is opened.
 func guardFunctions(tls *libc.TLS) {
 	sqlite3.Xsqlite3_initialize(tls)
 	for _, bucket := range builtinFunctions.Fa {

@@ -9,8 +9,8 @@ import (
 )
 
 // maxHeap is how many bytes all SQLite databases of the process may allocate together. A
-// statement that needs more fails. Without the limit one statement could use up the memory of
-// the machine, because the limits of values and rows hold for each column on its own.
+// statement that needs more fails. The limits of values and rows hold for each column on its
+// own. So without the limit, one statement could use up the memory of the machine.
 const maxHeap = 512 << 20
 
 var heapOnce sync.Once // SQLite has one heap for the process

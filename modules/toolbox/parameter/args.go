@@ -20,10 +20,10 @@ type Claims func(service string) (claims json.RawMessage, verified bool)
 // missing value. Unknown names are ignored, as are arguments for parameters that
 // take their value from claims, secure arguments or another parameter.
 //
-// The error is that of the first invalid parameter, in order. Its code is
-// invalid_arguments, or unauthenticated if no verified service has the claim. It
-// names the parameter, also in the detail "parameter", and quotes the value unless
-// the caller must not see it.
+// The error is the error of the first invalid parameter, in order. Its code is
+// invalid_arguments, or unauthenticated if no verified service has the claim. It names
+// the parameter, also in the detail "parameter", and quotes the value unless the caller
+// must not see it.
 func (s *Set) ParseArguments(args json.RawMessage, claims Claims, secure json.RawMessage) (Values, error) {
 	g := argReader{set: s, claims: claims}
 	var err error
@@ -42,8 +42,8 @@ func (s *Set) ParseArguments(args json.RawMessage, claims Claims, secure json.Ra
 	return Values{s, list}, nil
 }
 
-// members returns the values of the members of doc, indexed as s.list: that of the parameter with
-// the name of the member. what begins the error.
+// members returns the values of the members of doc, indexed as s.list. A member has the name of its
+// parameter. what begins the error.
 func (s *Set) members(what string, doc json.RawMessage) ([]gjson.Result, error) {
 	list := make([]gjson.Result, len(s.list))
 	if len(doc) == 0 {

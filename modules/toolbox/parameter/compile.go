@@ -14,9 +14,9 @@ const (
 	maxDepth = 32  // nested arrays
 )
 
-// CompileSet checks the parameters of one tool: the ordinary ones, which are bound in
-// their order, and those of its template. It returns the Set, or nil and every
-// problem it finds.
+// CompileSet checks the parameters of one tool. These are the ordinary parameters,
+// which are bound in their order, and the parameters of its template. It returns the
+// Set, or nil and every problem it finds.
 func CompileSet(o Options, ordinary, template []Spec) (*Set, []Problem) {
 	c := compiler{Options: o, set: &Set{indexes: map[string]int{}}}
 	specs := slices.Concat(ordinary, template)

@@ -2,8 +2,8 @@ package parameter
 
 import "encoding/json"
 
-// Manifest returns the parameters as the HTTP API of Toolbox lists them: a JSON array
-// of those that take their value from arguments or claims:
+// Manifest returns the parameters as the HTTP API of Toolbox lists them. This is a
+// JSON array of the parameters that take their value from arguments or claims:
 //
 //	{"name","type","required","description","authServices":[],"default"?,"items"?,"additionalProperties"?}
 //

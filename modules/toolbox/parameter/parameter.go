@@ -55,10 +55,10 @@ type Spec struct {
 
 	// Allowed and Excluded restrict the values. An empty list does not.
 	//
-	// Entries are values of the type. For a string, an entry of Allowed that is
-	// written /re/ or ^re$ is an RE2 expression that has to match the whole value;
-	// any other is the value itself. An entry of Excluded is an expression that
-	// excludes each value it matches anywhere.
+	// Entries are values of the type. For a string, an entry of Allowed may be
+	// written /re/ or ^re$. It is then an RE2 expression that has to match the
+	// whole value. Any other entry is the value itself. An entry of Excluded is an
+	// expression that excludes each value it matches anywhere.
 	Allowed, Excluded []Literal
 	Min, Max          *Literal // of integer and float; inclusive
 

@@ -6,10 +6,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// EncodeTexts converts arguments that are all strings, such as those of MCP prompts, to
-// the JSON object that ParseArguments accepts. For a parameter of another type than string,
-// the text is the JSON of its value; text that is not JSON becomes a string, which
-// ParseArguments rejects. Unknown names are left out.
+// EncodeTexts converts arguments that are all strings to the JSON object that
+// ParseArguments accepts. The arguments of MCP prompts are such strings. For a parameter of
+// another type than string, the text is the JSON of its value. Text that is not JSON
+// becomes a string, which ParseArguments rejects. Unknown names are left out.
 func (s *Set) EncodeTexts(texts map[string]string) json.RawMessage {
 	out := []byte{'{'}
 	for _, p := range s.list {

@@ -89,8 +89,8 @@ func (r *rewriter) pipe(n *parse.PipeNode, top bool) {
 	}
 }
 
-// format rejects a printf whose format is not a constant, or takes a width from an
-// argument: a caller could ask for text of any length.
+// format rejects a printf if its format is not a constant, or takes a width from an argument. With
+// such a format, a caller could ask for text of any length.
 func (r *rewriter) format(n *parse.CommandNode) {
 	if name, ok := n.Args[0].(*parse.IdentifierNode); !ok || name.Ident != "printf" {
 		return

@@ -10,10 +10,10 @@ import (
 // checks: the parameters that are arguments, in order. Null is allowed where the
 // value may be missing. Unknown names are allowed, as ParseArguments ignores them.
 //
-// The schema agrees with ParseArguments on types, minimum and maximum, on enum where only
-// literals are allowed, and on pattern where one expression is allowed that other
-// dialects can read. It does not express excluded values, several expressions, or
-// the range of int64 and float64. Callers must not change it.
+// The schema agrees with ParseArguments on types, minimum and maximum. It agrees on enum
+// where only literals are allowed. It agrees on pattern where one expression is allowed
+// that other dialects can read. It does not express excluded values, several expressions,
+// or the range of int64 and float64. Callers must not change it.
 func (s *Set) Schema() json.RawMessage {
 	if s.schema != nil {
 		return s.schema

@@ -14,7 +14,7 @@ const MaxSchema = 256 << 10
 // Set holds the checked parameters of one tool. It is immutable and safe for
 // concurrent use. The zero Set has no parameters.
 type Set struct {
-	list    []*parameter    // ordinary ones, then those of the template
+	list    []*parameter    // ordinary parameters, then the parameters of the template
 	indexes map[string]int  // the index of each name in list
 	schema  json.RawMessage // what Schema returns; nil in the zero Set
 
@@ -31,7 +31,7 @@ type parameter struct {
 	defaultJSON  gjson.Result
 	defaultValue any // as a call uses it
 
-	copy     bool       // the value is that of from
+	copy     bool       // the value is the value of from
 	from     *parameter // nil if it could not be resolved
 	auth     []Claim
 	secure   bool
@@ -57,8 +57,8 @@ func (s *Set) TemplateNames() []string { return s.names(func(p *parameter) bool 
 // expression only because of Options.AnchorAllowed.
 func (s *Set) AnchoredNames() []string { return slices.Clone(s.anchored) }
 
-// AllowedTexts returns the values that the named parameter may have, as texts: those of a list,
-// and true and false of a boolean. It returns nil if there are others.
+// AllowedTexts returns the values that the named parameter may have, as texts. These are the values
+// of a list, and true and false for a boolean. It returns nil if there are others.
 func (s *Set) AllowedTexts(name string) (texts []string) {
 	i, ok := s.indexes[name]
 	if !ok {

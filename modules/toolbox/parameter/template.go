@@ -73,9 +73,10 @@ func (s *Set) FormatTemplate(f Format, text string, names ...string) (*Template,
 	return t, t.parse()
 }
 
-// LooksLikeTemplate returns an error if text, which has no parameters and is not a
-// template, uses some as a template would: it would be sent unchanged. It returns
-// nil if text uses none, or {{ means something else in it, as in PostgreSQL arrays.
+// LooksLikeTemplate takes a text that has no parameters and is not a template. It
+// returns an error if text uses parameters as a template would: text would be sent
+// unchanged. It returns nil if text uses none, or {{ means something else in it, as
+// in PostgreSQL arrays.
 func LooksLikeTemplate(text string) error {
 	if !strings.Contains(text, "{{") {
 		return nil

@@ -287,7 +287,7 @@ func (r *templateRun) value(value any) any {
 	return value
 }
 
-// number returns a number of no stated type as one that templates can compare.
+// number returns a number of no stated type as a number that templates can compare.
 func number(n json.Number) any {
 	if i, ok := integer(string(n)); ok {
 		return i

@@ -51,7 +51,7 @@ func (l *valueList) matches(text string) bool {
 	return false
 }
 
-// describe returns the entries for a message, only the first ones of a long list.
+// describe returns the entries for a message. Of a long list it returns only the first entries.
 func (l *valueList) describe() string {
 	const most = 10
 	var list []string

@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// Values are the checked values of one call. Printed, logged or marshalled they
-// redact those that the caller did not write: secure ones, claims, and copies of
-// either. The zero Values have no parameters.
+// Values are the checked values of one call. Printed, logged or marshalled, they
+// redact values that the caller did not write. These are secure values, claims,
+// and copies of either. The zero Values have no parameters.
 type Values struct {
 	set  *Set
 	list []any // indexed as set.list: nil, string, int64, float64, bool, []any, object

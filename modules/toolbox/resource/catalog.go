@@ -135,7 +135,7 @@ var mediaTypes = map[string]string{
 	".sql": "application/sql", ".html": "text/html", ".htm": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".py": "text/x-python",
 }
 
-// mediaType returns the configured type, or that of a file by its name.
+// mediaType returns the configured type, or the type that follows from the name of the file.
 func mediaType(r toolboxfile.Resource, name string) string {
 	return cmp.Or(r.MIMEType, mediaTypes[strings.ToLower(filepath.Ext(name))], "text/plain")
 }

@@ -5,7 +5,7 @@
 //	m, err := resource.New(declared)
 //	err = loader.LoadModule(ctx, m)
 //
-// Files are read when they are asked for, within their directory: neither a link nor a path of the
+// Files are read when they are asked for, within their directory. Neither a link nor a path of the
 // caller leads out of it. The package decides no permissions.
 package resource
 

@@ -8,7 +8,7 @@ import (
 )
 
 // catalogTool is a type of tool whose statement and parameters are fixed: it reads the catalogs
-// and the statistics of a database. Names, parameters and columns are those of Toolbox.
+// and the statistics of a database. Names, parameters and columns are the same as in Toolbox.
 type catalogTool struct {
 	name        string
 	description string // of a tool without a description of its own
@@ -36,8 +36,8 @@ func catalogTools(source string) []catalogTool {
 	return nil
 }
 
-// catalogToolTypes returns the types of tools for the catalogs of PostgreSQL and MySQL. Errors
-// that list the types leave out those that have the field is.
+// catalogToolTypes returns the types of tools for the catalogs of PostgreSQL and MySQL. Errors that
+// list the types leave out types that have the field is.
 func catalogToolTypes(postgres, mysql []string) (all []toolType) {
 	for _, c := range postgresCatalog() {
 		all = append(all, toolType{name: c.name, sources: postgres, fields: c.fields, is: c.name})

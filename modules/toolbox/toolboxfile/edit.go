@@ -14,7 +14,7 @@ import (
 // documents are unchanged. Comments are kept; the layout of the document is the YAML
 // writer's. It returns false if the file has no document of kind tool for the tool.
 //
-// Tools below sections, such as those of Toolbox's v1 form, are not found.
+// Tools below sections, such as tools in Toolbox's v1 form, are not found.
 func SetLabels(data []byte, name string, l Labels) (out []byte, found bool, err error) {
 	parts, ok := yamldoc.NewFileText(yamldoc.File{Data: data}).SplitDocuments()
 	if !ok {
@@ -50,8 +50,8 @@ func AppendLabels(data []byte, id ToolID, l Labels) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// setDocumentLabels returns the text of a document with labels. It returns the text itself
-// if the document is not that of the tool.
+// setDocumentLabels returns the text of a document with labels. It returns the text itself if the
+// document is not the document of the tool.
 func setDocumentLabels(text, name string, l Labels) (out string, edited bool, err error) {
 	m, err := newMigration([]byte(text))
 	if err != nil {
@@ -77,7 +77,7 @@ func setDocumentLabels(text, name string, l Labels) (out string, edited bool, er
 	return out, true, nil
 }
 
-// isToolDocument reports whether a document is that of a tool.
+// isToolDocument reports whether a document declares a tool.
 func isToolDocument(root yamldoc.Value, name string) bool {
 	if root.Node.Kind != yaml.MappingNode {
 		return false

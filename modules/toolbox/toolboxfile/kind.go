@@ -39,7 +39,7 @@ func (r *Reader) kinds() []docset.Kind {
 	return list
 }
 
-// pluralKinds maps the kinds of Toolbox's older v2 form to the current ones.
+// pluralKinds maps the kinds of Toolbox's older v2 form to the current kinds.
 var pluralKinds = map[string]string{
 	"sources": "source", "authServices": "authService", "tools": "tool", "toolsets": "toolset", "prompts": "prompt",
 }
@@ -47,8 +47,8 @@ var pluralKinds = map[string]string{
 const embeddingHint = "embedding models of Toolbox are not supported; leave out the document and the embeddedBy of parameters that name it"
 
 // trustGraphSection is the section of tools in a configuration of TrustGraph. The name of an
-// entry is its key there; the field name is a title, which is not used. serviceSection is that of
-// tool services.
+// entry is its key there; the field name is a title, which is not used. serviceSection is the
+// section of tool services.
 const (
 	trustGraphSection = "tool"
 	serviceSection    = "tool-service"

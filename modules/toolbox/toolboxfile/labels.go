@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Labels are the groups, workflow states, effect class and flags of a tool, or of the tools of a
-// source, module or server that have none of their own.
+// Labels are the groups, workflow states, effect class and flags of a tool. A source, module or
+// server has Labels for its tools that have none of their own.
 type Labels struct {
 	Groups []string // nil means not set; empty means in no group of the configuration
 	State  *string  // workflow state after a call; nil means not set, "" does not change it

@@ -8,10 +8,11 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// MigrateFile returns a configuration in the current form: documents with kind,
-// name and type, where Toolbox's v1 form has nested maps and its older v2 form
-// has plural kinds. It renames only what the schema names, never a key inside a
-// default. Comments and variables are kept; the layout is the YAML writer's.
+// MigrateFile returns a configuration in the current form, which has documents
+// with kind, name and type. Toolbox's v1 form has nested maps, and its older v2
+// form has plural kinds. It renames only what the schema names, never a key
+// inside a default. Comments and variables are kept; the layout is the YAML
+// writer's.
 //
 // It returns data itself if every document is in the current form. It
 // rejects data that is not YAML, not a configuration, or cannot be rewritten
@@ -82,8 +83,9 @@ func (m *migration) convert() (docs []*yaml.Node, changed bool) {
 }
 
 // rename returns a document with its kind and older field names in the current
-// spelling, or doc itself if it has no older ones. It changes a copy without
-// aliases, because an alias may stand for a field here and for a default there.
+// spelling. It returns doc itself if it has no older names. It changes a copy
+// without aliases, because an alias may stand for a field here and for a
+// default there.
 func (m *migration) rename(doc *yaml.Node) (current *yaml.Node, renamed bool) {
 	current = withoutAliases(doc)
 	root := m.document.ValueOf(current.Content[0], "")

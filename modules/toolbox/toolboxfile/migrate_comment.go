@@ -84,8 +84,8 @@ func (m *migration) quotedSpan(n *yaml.Node, quote byte) span {
 	return span{start, len(text)}
 }
 
-// blockSpan returns the span of the lines of a block scalar. Its indentation is in
-// its header or is that of its first line.
+// blockSpan returns the span of the lines of a block scalar. Its header gives its indentation, or
+// else its first line.
 func (m *migration) blockSpan(n *yaml.Node, indent int) span {
 	head := m.src.Text[m.offset(n):]
 	head = head[:len(firstLine(head))]

@@ -27,9 +27,9 @@ func PrebuiltPath(name string) string { return prebuiltPrefix + name }
 // IsPrebuilt reports whether a path stands for a prebuilt file, which may not exist.
 func IsPrebuilt(path string) bool { return strings.HasPrefix(path, prebuiltPrefix) }
 
-// ReadPrebuilt returns the content of the prebuilt file that a path stands for: a source and
-// tools with the names, parameters and variables of Toolbox's prebuilt configuration.
-// The error lists the names that there are.
+// ReadPrebuilt returns the content of the prebuilt file that a path stands for. The file has
+// a source and tools. They have the names, parameters and variables of Toolbox's prebuilt
+// configuration. The error lists the names that exist.
 func ReadPrebuilt(path string) ([]byte, error) {
 	name := strings.TrimPrefix(path, prebuiltPrefix)
 	if !slices.Contains(prebuiltNames, name) {

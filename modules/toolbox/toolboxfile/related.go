@@ -54,8 +54,8 @@ func (it item) relatedGroups(to *[]GroupRef, most int, check func(id string) (me
 	}
 }
 
-// checkChild returns what is wrong with the id of a child: what is wrong with a group of
-// declared tools, because only these and toolsets are children.
+// checkChild returns the fault in the id of a child, if any. It applies the rules for a group of
+// declared tools, because only such groups and toolsets are children.
 func checkChild(id string) (message, hint string) {
 	switch {
 	case id == "*":

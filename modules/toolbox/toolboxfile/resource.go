@@ -32,8 +32,9 @@ const (
 	kindTemplate = "resourceTemplate"
 )
 
-// Resource is a document of kind resource or resourceTemplate: a text or a file that clients read
-// by its URI, or files whose URIs have a path. It is read by calls of the tool ToolName.
+// Resource is a document of kind resource or resourceTemplate. A resource is a text or a file
+// that clients read by its URI. A template stands for files whose URIs have a path. Calls of the
+// tool ToolName read it.
 //
 //	kind: resource
 //	name: schema

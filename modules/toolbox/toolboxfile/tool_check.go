@@ -128,7 +128,7 @@ var templateFormats = map[string]parameter.Format{
 
 // CheckTools checks the sources and services that declared tools name. It is called when
 // all documents are read. It returns false if a reused tool is no longer valid, without
-// reporting why: the documents must then be read again without reuse.
+// reporting why. The documents must then be read again without reuse.
 func (r *Reader) CheckTools() bool {
 	c := crossChecker{Reader: r, sources: make(map[string]Source, len(r.to.Sources))}
 	for _, s := range r.to.Sources {
@@ -156,7 +156,7 @@ func (r *Reader) CheckTools() bool {
 	return !r.stale
 }
 
-// label sets the labels of a tool: its own, and those of its source or server.
+// label sets the labels of a tool: its own labels, and the labels of its source or server.
 func (c *crossChecker) label(t *DeclaredTool) {
 	l := t.own
 	switch {

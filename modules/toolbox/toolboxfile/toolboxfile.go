@@ -9,9 +9,9 @@
 //
 // The three spellings of Toolbox may be mixed in one file. The current one has documents
 // with kind, name and type. The older v2 form has plural kinds, and the v1 form has
-// nested maps. [MigrateFile] rewrites the two older ones in the current one.
-// [Reader.ReuseTool] takes tools from an earlier reading, so that a change of one tool
-// in thousands is fast.
+// nested maps. [MigrateFile] rewrites the two older forms in the current form.
+// [Reader.ReuseTool] takes tools from an earlier reading. So a change of one tool in
+// thousands is fast.
 //
 // The package returns declarations only: package toolbox runs the tools. It opens no
 // database and verifies no token.
@@ -116,8 +116,8 @@ const (
 	SourceHTTP             = "http"
 )
 
-// The profiles of a source, which say how allowedValues of its tools are read that could be literals
-// or expressions: they are rejected, or they are expressions for whole values.
+// The profiles of a source. A profile says how to read allowedValues of its tools that could be
+// literals or expressions. They are rejected, or they are expressions for whole values.
 const (
 	ProfileStrict = "strict"
 	ProfileCompat = "compat"
@@ -142,7 +142,7 @@ type DeclaredTool struct {
 	Statement  string         // of -sql types; a template if there are template parameters
 	Parameters *parameter.Set `json:"-"` // not nil if there are no errors; fixed for -execute-sql and -list-tables types
 
-	HTTP *HTTPRequest // of types http and those of TrustGraph, else nil
+	HTTP *HTTPRequest // of type http and the types of TrustGraph, else nil
 	MCP  *ToolID      `json:",omitempty"` // of type mcp-tool: the tool that it calls; nil if there are errors
 
 	Service *ServiceCall `json:",omitempty"` // of type tool-service: what it calls, else nil

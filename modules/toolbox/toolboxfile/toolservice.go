@@ -231,7 +231,7 @@ func (r *Reader) checkServices() {
 	}
 }
 
-// checkValues reports values that a service does not know, and those that it lacks.
+// checkValues reports values that a service does not know, and values that it lacks.
 func checkValues(s ToolService, p pendingServiceTool) {
 	var known []string
 	for _, param := range s.Params {

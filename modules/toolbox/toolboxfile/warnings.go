@@ -61,8 +61,8 @@ func (d *Declarations) unlistedPrompts() (list []string) {
 	return list
 }
 
-// ListAnchored returns a warning for each parameter whose allowedValues Toolbox would match anywhere
-// in a value, and which are expressions for whole values because of ProfileCompat.
+// ListAnchored returns a warning for some parameters with allowedValues. Toolbox would match these
+// anywhere in a value. Here they are expressions for whole values because of ProfileCompat.
 func (d *Declarations) ListAnchored() (list []string) {
 	for _, t := range d.Tools {
 		if t.Parameters == nil {

@@ -62,14 +62,15 @@ func pinOf(t protocol.AnnouncedTool) (modules.ToolPin, error) {
 	return p, err
 }
 
-// annotations are the annotations of a pin. Announced distinguishes it from the pin of an MCP server
-// with the same name, so that what is accepted for one is not accepted for the other.
+// annotations are the annotations of a pin. Announced distinguishes it from the pin of an MCP
+// server with the same name. So a definition that is accepted for the service is not accepted for
+// the server, and the reverse.
 type annotations struct {
 	Announced bool   `json:"announced"`
 	Effect    string `json:"effect,omitzero"`
 }
 
-// checkPin checks a stored definition as one that comes from a service.
+// checkPin checks a stored definition like a definition that comes from a service.
 func checkPin(p modules.ToolPin) error {
 	if p.Kind != "" {
 		return fmt.Errorf("this version has no tool of the kind %.100q", p.Kind)

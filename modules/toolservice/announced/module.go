@@ -74,7 +74,7 @@ func (m *Module) apply(ctx context.Context, a protocol.Announcement, admission A
 
 // renew renews or ends the lease of an instance. news is false for an announcement that is not
 // later than the last one of its instance, such as a copy of it. leads reports whether the
-// instance says what the tools are: it is the one that was started last.
+// instance determines the tools. This is the instance that was started last.
 func (m *Module) renew(a protocol.Announcement, now time.Time) (news, leads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,8 +122,8 @@ func (m *Module) isAlive(now time.Time) bool {
 	return false
 }
 
-// offer records the tools of an announcement, if they are others than before, and activates those
-// that are accepted.
+// offer records the tools of an announcement, if they differ from the tools before. It activates
+// accepted tools.
 func (m *Module) offer(ctx context.Context, a protocol.Announcement, admission Admission) error {
 	text, _ := json.Marshal(a.Tools) // it was JSON
 	said := sha256.Sum256(text)
@@ -155,8 +155,8 @@ func (m *Module) offer(ctx context.Context, a protocol.Announcement, admission A
 	return nil
 }
 
-// hasSaid reports whether the tools are those of the last offer, and whether one of them was left
-// out.
+// hasSaid reports whether the tools are the same as in the last offer, and whether one of them was
+// left out.
 func (m *Module) hasSaid(said [sha256.Size]byte) (same, leftOut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

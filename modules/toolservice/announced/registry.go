@@ -6,8 +6,8 @@
 //	stop, err := announcer.OpenAnnouncements(ctx, registry.Receive)
 //
 // What a service says is not trusted. An announcement counts only if it is signed with the key
-// that the operator made for its id. Its tools are pinned as those of MCP servers
-// (modules.PinStore), and its hints about effects change nothing.
+// that the operator made for its id. Its tools are pinned as the tools of MCP servers are
+// (modules.PinStore). Its hints about effects change nothing.
 package announced
 
 import (
@@ -99,7 +99,7 @@ func NewRegistry(c Config) *Registry {
 }
 
 // Receive takes an announcement. It returns at once. It drops announcements of services that are
-// not admitted or have no key, and those that a service sends too often.
+// not admitted or have no key. It also drops announcements that a service sends too often.
 func (r *Registry) Receive(service, text string) {
 	if !r.isKnown(service) {
 		return

@@ -1,4 +1,4 @@
-// Package broker defines how the runtime reaches tool services: a Driver connects to one
+// Package broker defines how the runtime reaches tool services. A Driver connects to one
 // broker, and a Link carries the messages of one service.
 //
 // A driver moves messages and nothing else. Package toolservice matches responses to requests,
@@ -60,7 +60,8 @@ type Driver interface {
 // the driver connects again. Its methods are safe for concurrent use.
 type Link interface {
 	// Send sends a request. sent reports whether the service may receive it; without sent it
-	// surely does not. Errors: ErrUnavailable, ErrBusy, ErrNoService, ErrTooLarge, and those of ctx.
+	// surely does not. Errors: ErrUnavailable, ErrBusy, ErrNoService, ErrTooLarge, and the errors
+	// of ctx.
 	Send(ctx context.Context, m Message) (sent bool, err error)
 	Close() error
 }
@@ -116,7 +117,7 @@ type Config struct {
 }
 
 // ReadSettings decodes c.Settings into the struct that settings points to. Without Settings it
-// changes nothing. The error of encoding/json is that of a wrong type or an unknown field; the
+// changes nothing. The error of encoding/json is about a wrong type or an unknown field. The
 // Check of a kind says what to write instead.
 func (c Config) ReadSettings(settings any) error {
 	if len(c.Settings) == 0 {

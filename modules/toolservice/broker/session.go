@@ -86,7 +86,7 @@ func (l *SessionLink[S]) run(opened chan<- error) {
 	}
 }
 
-// reopen opens a session as soon as that succeeds. The error is that of a closed link.
+// reopen opens a session as soon as that succeeds. The error is the error of a closed link.
 func (l *SessionLink[S]) reopen() (S, error) {
 	delays := backoff.Backoff{Initial: FirstDelay, Max: LongestDelay, Jitter: true}
 	for {
@@ -124,8 +124,8 @@ func (l *SessionLink[S]) lose() {
 	l.session, l.isOpen = none, false
 }
 
-// CurrentSession returns the session that requests are sent on. It reports false if there is none,
-// and after Close.
+// CurrentSession returns the session that requests are sent on. It reports false if there is no
+// session, and after Close.
 func (l *SessionLink[S]) CurrentSession() (S, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,7 +3,8 @@
 //
 // A request is a record of the topic tg.request.NAME. Responses are records of the topic
 // tg.response.NAME, which a link reads from the end that the topic has when the link opens. All
-// callers of a service see all its responses there; package toolservice drops those of others.
+// callers of a service see all its responses there. Package toolservice drops the responses for
+// others.
 //
 // Kafka keeps requests, for five minutes unless the operator sets another time. It does not report
 // that no service receives them. A service that starts within that time may receive a request whose

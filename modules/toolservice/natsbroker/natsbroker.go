@@ -1,5 +1,5 @@
-// Package natsbroker reaches tool services through NATS: an external server or cluster, or one
-// that runs in this process.
+// Package natsbroker reaches tool services through NATS. This is an external server or
+// cluster, or a server that runs in this process.
 //
 // A request goes to the subject of its queue. Each response goes to an inbox that only the
 // caller subscribes to. So the response queue of a service is not used. No message is stored.
@@ -64,8 +64,8 @@ func Connect(c broker.Config) (broker.Driver, error) {
 // connectTimeout limits how long connecting takes.
 const connectTimeout = 3 * time.Second
 
-// connect returns a connection for a link. A request is never kept for a later connection: it
-// fails at once, so that the caller knows that it was not sent.
+// connect returns a connection for a link. A request is never kept for a later connection. It fails
+// at once, so that the caller knows that it was not sent.
 func (d *driver) connect(l *link) (*nats.Conn, error) {
 	o := nats.GetDefaultOptions()
 	list := []nats.Option{

@@ -64,8 +64,8 @@ func AnnouncedQueues(service string) (request, response Topic, ok bool) {
 	return request, response, len(service) <= maxAnnouncedID && isSubject(service)
 }
 
-// Sign returns the signed text of a: its JSON and an HMAC-SHA-256 of that, in unpadded
-// base64url with a dot between, as of a Token.
+// Sign returns the signed text of a. It has the JSON of a and an HMAC-SHA-256 of the JSON, in
+// unpadded base64url with a dot between, as for a Token.
 func (a Announcement) Sign(key string) string {
 	body, _ := json.Marshal(a) // a schema that is no JSON leaves an empty body, which is rejected
 	return NewSigner(key).sign(contextAnnouncement, base64.RawURLEncoding.EncodeToString(body))

@@ -98,8 +98,8 @@ func unescape(raw []byte) string {
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // readFlat calls store with each member of an object. It reports false if the JSON is anything
-// but an object of texts, true, false and null, or if store does; then members may have been
-// stored.
+// but an object of texts, true, false and null. It also reports false if store does. Some
+// members may have been stored by then.
 func readFlat(data []byte, store func(name []byte, v flatValue) bool) bool {
 	r := flatReader{data}
 	if !r.take('{') {

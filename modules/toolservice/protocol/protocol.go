@@ -1,7 +1,7 @@
 // Package protocol defines what runtime and tool services exchange: topics, the bodies of
 // requests and responses, and call tokens. Both sides import it. It knows no broker.
 //
-// The bodies are those of TrustGraph, so that its services and agents work unchanged:
+// The bodies are the same as in TrustGraph, so that its services and agents work unchanged:
 //
 //	{"user": "ann", "config": "{\"style\": \"pun\"}", "arguments": "{\"topic\": \"llamas\"}"}
 //	{"error": null, "response": "Here's a pun for you: ...", "end_of_stream": true}

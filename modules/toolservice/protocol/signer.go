@@ -55,8 +55,8 @@ func (s *Signer) sign(context, text string) string {
 	return string(signed)
 }
 
-// hasSigned reports whether one of the signatures, with dots between, is that of one of the keys.
-// An empty key signs nothing.
+// hasSigned reports whether one of the keys has made one of the signatures. Dots separate the
+// signatures. An empty key signs nothing.
 func (s *Signer) hasSigned(context, text, signatures string) bool {
 	for _, key := range s.keys {
 		if key.empty {

@@ -26,9 +26,10 @@ type Token struct {
 }
 
 // SignRequest returns the text of t for a request: with its digests and its caller, signed with
-// the keys of the service. The text is the JSON of the token and, for each key, the HMAC-SHA-256 of
-// that, all in unpadded base64url with dots between. A service needs one of the keys, so a new key
-// can be rolled out while the old one is in use. A Signer does the same for many requests.
+// the keys of the service. The text has the JSON of the token and, for each key, the HMAC-SHA-256
+// of the JSON. All parts are in unpadded base64url with dots between. A service needs one of the
+// keys, so a new key can be rolled out while the old one is in use. A Signer does the same for many
+// requests.
 func (t Token) SignRequest(r Request, keys ...string) string {
 	return NewSigner(keys...).SignRequest(t, r)
 }
@@ -104,7 +105,8 @@ func digest(text string) string {
 	return string(digits[:])
 }
 
-// What a key signs begins with one of these, so that a signature of one is none of another.
+// Every text that a key signs begins with one of these. So a signature of one kind of text is not
+// valid for the other kind.
 const (
 	contextToken        = "rolecall call token\n"
 	contextAnnouncement = "rolecall announcement\n"

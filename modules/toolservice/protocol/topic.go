@@ -56,8 +56,8 @@ func splitTopic(text string) (Topic, bool) {
 // dotted replaces the colons of a name, which some brokers do not allow.
 func dotted(name string) string { return strings.ReplaceAll(name, ":", ".") }
 
-// isSubject reports whether a text is safe as part of the subject of every broker: ASCII
-// letters, digits, '_' and '-', in parts that dots separate.
+// isSubject reports whether a text is safe as part of the subject of every broker. Dots separate
+// its parts. A part has ASCII letters, digits, '_' and '-'.
 func isSubject(text string) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if part == "" || strings.Trim(part, subjectBytes) != "" {

@@ -4,7 +4,7 @@
 //
 // A request is a message of the topic non-persistent://tg/request/NAME. Responses are messages of
 // non-persistent://tg/response/NAME, which a link reads with a subscription of its own. All callers
-// of a service see all its responses there; package toolservice drops those of others.
+// of a service see all its responses there. Package toolservice drops the responses for others.
 //
 // A message of such a topic is kept nowhere: Pulsar drops a request that no service subscribes to,
 // and does not report it.

@@ -3,7 +3,7 @@
 //
 // A request goes to the fanout exchange of its queue, tg.request.NAME. Responses come from the
 // fanout exchange tg.response.NAME, through a queue that the link alone reads. All callers of a
-// service see all its responses there; package toolservice drops those of others.
+// service see all its responses there. Package toolservice drops the responses for others.
 //
 // A request is published once and never kept for a later connection. It is published as
 // mandatory, so that the broker returns it if no service has a queue.
@@ -77,8 +77,8 @@ func readTLS(c broker.Config) (*tls.Config, error) {
 	return c.ReadTLS()
 }
 
-// connection returns the open connection. It connects if there is none, but not sooner than the
-// delay after a failure: until then it returns that failure.
+// connection returns the open connection. It connects if there is no connection, but not sooner
+// than the delay after a failure. Until then it returns that failure.
 func (d *driver) connection() (*connection, error) {
 	select {
 	case d.dialing <- struct{}{}:
@@ -162,7 +162,7 @@ func (d *driver) dial() (*connection, error) {
 	return c, nil
 }
 
-// dialTCP connects to an address. Its deadline is that of the handshake, which removes it.
+// dialTCP connects to an address. It sets the deadline of the handshake, which removes it.
 func (d *driver) dialTCP(network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: connectTimeout}
 	conn, err := dialer.DialContext(d.links.Context(), network, address)

@@ -59,7 +59,7 @@ func newAnnouncer(s *Service) (*announcer, error) {
 	return a, nil
 }
 
-// isOwnQueue reports whether a queue is the one that a service with this id announces.
+// isOwnQueue reports whether a queue is the queue that a service with this id announces.
 func isOwnQueue(queue, id string) bool {
 	own, _, ok := protocol.AnnouncedQueues(id)
 	t, err := protocol.ParseTopic(queue)

@@ -16,9 +16,8 @@
 //		}
 //	}
 //
-// With a key, a request without a valid call token is rejected before the handler is called,
-// so what Call.Token says about the caller is true. Several processes with the same ID share the
-// requests.
+// With a key, a request without a valid call token is rejected before the handler is called. So
+// Call.Token describes the caller truly. Several processes with the same ID share the requests.
 //
 // The package imports no other part of rolecall than package protocol.
 package service
@@ -61,8 +60,8 @@ type Options struct {
 	Log           *slog.Logger  // nil discards
 }
 
-// Handler answers one call. The text is the result that the model reads; an error is one that it
-// reads, too. ctx ends when the caller stops waiting or the service stops. A panic is an error.
+// Handler answers one call. The text is the result that the model reads. The model also reads an
+// error. ctx ends when the caller stops waiting or the service stops. A panic is an error.
 // Handlers run concurrently.
 type Handler func(ctx context.Context, c *Call) (string, error)
 
@@ -81,8 +80,8 @@ type Service struct {
 	cancel  context.CancelFunc
 }
 
-// Run starts a service and answers calls until ctx ends. Then it takes no more, waits for those in
-// progress and returns nil.
+// Run starts a service and answers calls until ctx ends. Then it takes no more requests, waits for
+// requests in progress and returns nil.
 func Run(ctx context.Context, o Options, h Handler) error {
 	s, err := Start(o, h)
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// Stop takes no more calls, waits for those in progress and disconnects. Calls that are not done
+// Stop takes no more calls, waits for calls in progress and disconnects. Calls that are not done
 // after StopTimeout are told to end; the error says so. Stop is called once.
 func (s *Service) Stop() error {
 	s.says.end()
