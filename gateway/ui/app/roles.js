@@ -348,8 +348,8 @@ function effectLists(diff) {
   if (counts.agents + counts.roles + counts.callers + counts.tasks === 0) {
     return html`<p>${mark("good", "Nobody gains or loses a tool.")}</p>`;
   }
-  return html`${effectList("Roles", "agents that are spawned of it from now on", diff.roles, counts.roles, (d) => d.name)}
-    ${effectList("Agents", "that are at work", diff.agents, counts.agents, (d) => html`${d.role} ${idChip(d.agent)}`)}
+  return html`${effectList("Roles", "for agents that are spawned from now on", diff.roles, counts.roles, (d) => d.name)}
+    ${effectList("Agents", "at work now", diff.agents, counts.agents, (d) => html`${d.role} ${idChip(d.agent)}`)}
     ${effectList("Callers", "outside the organization", diff.callers, counts.callers, (d) => `${d.user} in role ${d.role}`)}
     ${effectList("Tasks", "that callers of the role start", diff.tasks, counts.tasks, (d) => d.role)}`;
 }
@@ -357,7 +357,7 @@ function effectLists(diff) {
 /** @param {string} title @param {string} about @param {any[]} list @param {number} total @param {(d: any) => any} name */
 function effectList(title, about, list, total, name) {
   if (total === 0) {
-    return nothing;
+    return html`<p>${title} ${quiet(`${about}: none`)}</p>`;
   }
   return html`<h3>${title} ${quiet(about)}</h3><ul class="plain">${list.map((d) => html`<li><strong>${name(d)}</strong>
     ${d.gains.length ? html`<div>${mark("plus", "gains")} ${names(d.gains, 60)}</div>` : nothing}
