@@ -130,7 +130,6 @@ func (a *attempt) run(connect Connect) {
 	if err != nil {
 		a.err = a.server.failure(err)
 	}
-	close(a.done)
 }
 
 // attempts are the logins in progress, by id. They are safe for concurrent use.
@@ -151,8 +150,9 @@ func (s *Store) startAttempt(a *attempt, connect Connect) error {
 	}
 	go func() {
 		defer s.running.Done()
-		defer s.attempts.remove(a)
 		a.run(connect)
+		s.attempts.remove(a) // before done is closed, so that an attempt is finished once
+		close(a.done)
 	}()
 	return nil
 }
