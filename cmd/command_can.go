@@ -222,7 +222,7 @@ func printCanTable(ctx context.Context, c *common, api *client.Client, q client.
 	return rows.print(c.out)
 }
 
-// allowedText says whether a tool may be called, and whether people approve calls first.
+// allowedText returns whether a tool may be called, and whether people approve calls first.
 func allowedText(v client.Verdict) string {
 	switch {
 	case !v.Allowed:

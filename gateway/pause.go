@@ -66,7 +66,7 @@ func (a *api) orgPause() *org.Pause {
 
 // showPauses answers the pauses of the organization and of roles.
 func (a *api) showPauses(*http.Request) (any, error) {
-	out := wire.PausesInForce{All: a.orgPause(), Roles: []wire.PausedRole{}}
+	out := wire.ActivePauses{All: a.orgPause(), Roles: []wire.PausedRole{}}
 	for _, r := range a.org().ListRoles() {
 		if r.Suspended() {
 			out.Roles = append(out.Roles, wire.PausedRole{ID: r.ID, Name: r.Name, Suspension: r.Suspension})

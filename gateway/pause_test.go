@@ -8,11 +8,11 @@ import (
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
-// The operator reads which pauses are in force, by whom and why. Callers do not.
+// The operator reads which pauses are active, by whom and why. Callers do not.
 func TestPause_IsShown(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	c := f.LocalClient()
-	show := func() client.PausesInForce {
+	show := func() client.ActivePauses {
 		t.Helper()
 		got, err := c.ListPauses(t.Context())
 		if err != nil {

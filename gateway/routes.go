@@ -131,7 +131,7 @@ func (a *api) taskRoutes() []route {
 			params: []parameter{reasonQuery}, scopes: toolUsers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
 		}, {
 			method: "GET", path: "/api/v1/pause", id: "findPause", summary: "Show the pauses of the organization and of roles, by whom and why",
-			scopes: operators, answer: wire.PausesInForce{}, serve: jsonEndpoint(a.showPauses),
+			scopes: operators, answer: wire.ActivePauses{}, serve: jsonEndpoint(a.showPauses),
 		}, {
 			method: "POST", path: "/api/v1/pause", id: "pause", summary: "Pause a task, a role or the organization; no call of it starts after the answer",
 			scopes: toolUsers, body: wire.PauseRequest{}, answer: wire.PauseChange{}, errors: pauseErrors, serve: jsonEndpoint(a.pause),

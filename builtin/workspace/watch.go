@@ -44,7 +44,7 @@ const (
 	MayWrite  = true
 )
 
-// CheckDisk returns an error unless the disk has room for a program. mayWrite says whether the
+// CheckDisk returns an error unless the disk has room for a program. mayWrite reports whether the
 // program may write, or can only delete. Errors: storage_low.
 func (d *Dir) CheckDisk(mayWrite bool) error {
 	s := d.diskSpace()

@@ -8,9 +8,9 @@ import (
 )
 
 type (
-	PauseRequest  = wire.PauseRequest  // names a task, a role or the organization
-	PauseChange   = wire.PauseChange   // what was paused or resumed
-	PausesInForce = wire.PausesInForce // the pauses of the organization and of roles
+	PauseRequest = wire.PauseRequest // names a task, a role or the organization
+	PauseChange  = wire.PauseChange  // what was paused or resumed
+	ActivePauses = wire.ActivePauses // the pauses of the organization and of roles
 )
 
 // Pause stops a task, a role or the organization until it is resumed. No call of it starts after
@@ -20,8 +20,8 @@ func (c *Client) Pause(ctx context.Context, q PauseRequest) (PauseChange, error)
 }
 
 // ListPauses returns the pauses of the organization and of roles.
-func (c *Client) ListPauses(ctx context.Context) (PausesInForce, error) {
-	return doJSON[PausesInForce](ctx, c, request{method: http.MethodGet, path: apiPath("pause")})
+func (c *Client) ListPauses(ctx context.Context) (ActivePauses, error) {
+	return doJSON[ActivePauses](ctx, c, request{method: http.MethodGet, path: apiPath("pause")})
 }
 
 // Resume ends a pause. Work goes on where it stopped. The error has the code Conflict if a task

@@ -21,8 +21,8 @@ type PauseChange struct {
 	All  *org.Pause  `json:"all,omitempty"` // absent when the organization is not paused
 }
 
-// PausesInForce are the pauses of the organization and of roles. Tasks have their own in their status.
-type PausesInForce struct {
+// ActivePauses are the pauses of the organization and of roles. Tasks have their own in their status.
+type ActivePauses struct {
 	All   *org.Pause   `json:"all,omitempty"` // absent when the organization is not paused
 	Roles []PausedRole `json:"roles"`         // by name
 }

@@ -1879,7 +1879,7 @@ var mutations = []mutation{
 	},
 	{
 		"pause: a caller reads whether the organization is paused", "gateway/routes.go",
-		`scopes: operators, answer: wire.PausesInForce{}`, `scopes: toolUsers, answer: wire.PausesInForce{}`,
+		`scopes: operators, answer: wire.ActivePauses{}`, `scopes: toolUsers, answer: wire.ActivePauses{}`,
 		"./gateway TestPause_IsShown",
 	},
 	{
