@@ -199,7 +199,11 @@ func (a *api) previewDeclared(r *http.Request, role org.Role, spec org.RoleSpec,
 	if err != nil {
 		return nil, err
 	}
-	return wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff, Reach: a.org().CompareReach(next), Refusal: refusal.Error()}, nil
+	change := wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff, Reach: a.org().CompareReach(next)}
+	if refusal != nil {
+		change.Refusal = errcode.Message(refusal)
+	}
+	return change, nil
 }
 
 // matchedRevision returns the revision that the header If-Match names, 0 if any

@@ -323,8 +323,8 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	if err != nil {
 		return Role{}, PermissionDiff{}, nil, err
 	}
-	if spec.Revision != 0 && spec.Revision != old.Revision {
-		return Role{}, PermissionDiff{}, nil, errcode.New(errcode.Conflict, "change role %q: it has revision %d now; look at it again and repeat the change", old.Name, old.Revision).With("revision", old.Revision)
+	if err := checkRevision(old, spec); err != nil {
+		return Role{}, PermissionDiff{}, nil, err
 	}
 	next, err := o.revise(editor, old, spec)
 	if err != nil {
@@ -363,6 +363,9 @@ func (o *Org) PreviewUpdate(by identity.Principal, id identity.RoleID, spec Role
 	if err != nil {
 		return Role{}, PermissionDiff{}, nil, err
 	}
+	if err := checkRevision(old, spec); err != nil {
+		return Role{}, PermissionDiff{}, nil, err
+	}
 	revised, err := o.revise(editor, old, spec)
 	if err != nil {
 		return Role{}, PermissionDiff{}, nil, err
@@ -382,6 +385,14 @@ func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID
 		return nil, m, err
 	}
 	return old, m, nil
+}
+
+// checkRevision rejects a change that is for another revision of a role.
+func checkRevision(old *Role, spec RoleSpec) error {
+	if spec.Revision != 0 && spec.Revision != old.Revision {
+		return errcode.New(errcode.Conflict, "change role %q: it has revision %d now; look at it again and repeat the change", old.Name, old.Revision).With("revision", old.Revision)
+	}
+	return nil
 }
 
 // checkOrigin rejects a change of a role by a grantor that does not define it. The operator changes

@@ -136,7 +136,7 @@ func (x *exchange) publishDelta(d model.AnswerDelta) {
 		d.Text = ""
 	}
 	a := x.a
-	x.a.rt.deltas.publish(&x.live, d, delta{a.event(nil), max(a.state.seq, a.rt.deltas.lastSeq.Load())})
+	a.rt.deltas.publish(&x.live, d, delta{a.event(nil), max(a.state.seq, a.rt.deltas.lastSeq.Load())})
 }
 
 // add adds a delta to the answer. It follows the events committed so far, as at says.
