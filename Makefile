@@ -22,11 +22,11 @@ PLAIN = ./modules/chrome ./internal/test/webpage ./internal/test/e2e \
 	./internal/test/api ./internal/test/embed ./internal/test/mutations ./internal/yamldoc/...
 
 # Modules of their own, so that rolecall does not depend on what they require.
-MODULES = modules/toolservice/kafka modules/toolservice/pulsar internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
+MODULES = modules/toolservice/kafka modules/toolservice/pulsar internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release internal/tools
 
 # Modules that make test leaves to make check: the validator of OpenAPI alone compiles for
 # five minutes, and the others have libraries that nothing else needs.
-SLOW_MODULES = internal/test/openapi internal/release modules/toolservice/kafka modules/toolservice/pulsar
+SLOW_MODULES = internal/test/openapi internal/release modules/toolservice/kafka modules/toolservice/pulsar internal/tools
 QUICK_MODULES = $(filter-out $(SLOW_MODULES),$(MODULES))
 
 # Packages that decide who may call a tool. Their own tests reach every statement.
@@ -38,9 +38,6 @@ LONGEST = ./runtime ./modules/mcpclient ./property_test ./cmd ./gateway ./intern
 # The platforms beside this one. The benchmarks and the crash tests are for Linux on a 64-bit
 # processor.
 PLATFORMS = darwin/arm64 windows/amd64 linux/386 linux/arm64 freebsd/amd64
-
-# The package that other programs embed, and those with files for one platform.
-DIFFERING = . ./builtin/... ./internal/js/jsworker ./internal/openfiles ./internal/procgroup ./persist
 
 .PHONY: test check disk format vet short short-packages short-modules staticcheck api cover portable portable-all race plain plain-packages plain-others deps tidy notices fuzz fuzz-some bench bench-once soak test-llm test-interop test-pulsar release
 
@@ -97,20 +94,15 @@ api:
 cover:
 	@internal/test/cover.sh $(COVERED)
 
-# go vet compiles what a package imports, and checks the types of its tests. Everything compiles
-# for macOS, which developers have, and the program for Windows. make soak compiles everything for
-# all platforms. The last line runs what 386 can show on an amd64 kernel: the sandbox refuses.
+# The types of every package and test for the other platforms; make soak builds the program for
+# them. The last line runs what 386 can show on an amd64 kernel: the sandbox refuses.
 portable:
-	GOOS=darwin GOARCH=arm64 go vet ./...
-	@for p in darwin/arm64 windows/amd64; do GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./cmd/rolecall || exit 1; done
-	@for p in $(PLATFORMS); do GOOS=$${p%/*} GOARCH=$${p#*/} go vet $(DIFFERING) || { echo "not portable to $$p"; exit 1; }; done
+	go run -C internal/tools ./typecheck $(CURDIR) $(PLATFORMS)
 	@[ "$$(go env GOOS GOARCH | tr "\n" /)" != linux/amd64/ ] || GOARCH=386 $(GOTEST) -run '^TestLauncher_RefusesOnOtherPlatforms$$' ./builtin/sandbox
 
 portable-all:
-	@for p in $(PLATFORMS); do \
-		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
-		go vet ./... && go build -o /dev/null ./cmd/rolecall && go vet -C internal/test/scripts ./... || { echo "not portable to $$p"; exit 1; }; \
-	done
+	go run -C internal/tools ./typecheck $(CURDIR)/internal/test/scripts $(PLATFORMS)
+	@for p in $(PLATFORMS); do GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./cmd/rolecall || { echo "not portable to $$p"; exit 1; }; done
 
 race:
 	$(GOTEST) $(CHECKFLAGS) -race -p=3 $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(PLAIN))")
@@ -137,7 +129,7 @@ deps: tidy
 
 # Each go.mod requires what its module imports and nothing else.
 tidy:
-	@for m in . bench bench/peers $(MODULES) internal/tools; do go mod tidy -C $$m -diff || { echo "run go mod tidy in $$m"; exit 1; }; done
+	@for m in . bench bench/peers $(MODULES); do go mod tidy -C $$m -diff || { echo "run go mod tidy in $$m"; exit 1; }; done
 
 # The licences of what go.mod requires, for THIRD_PARTY_NOTICES.md.
 notices:
@@ -148,7 +140,7 @@ fuzz:
 	@internal/test/fuzz.sh $(FUZZTIME) $(FUZZ)
 
 fuzz-some:
-	@internal/test/fuzz.sh 2s 6
+	@internal/test/fuzz.sh 2s 4
 
 # Measures the numbers of docs/performance.md.
 bench:

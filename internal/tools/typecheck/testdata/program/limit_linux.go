@@ -1,0 +1,3 @@
+package program
+
+func limit() int { return 1 }

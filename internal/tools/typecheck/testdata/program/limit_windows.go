@@ -1,0 +1,3 @@
+package program
+
+func limit() string { return 1 }

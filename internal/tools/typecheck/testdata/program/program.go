@@ -1,0 +1,3 @@
+package program
+
+var Limit = limit()
