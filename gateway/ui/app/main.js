@@ -29,6 +29,8 @@ const screens = [organization, task, approvals, roles, access, tools, record, ar
 const state = {
   session: /** @type {any} */ (undefined), // undefined: not known yet; null: nobody is signed in
   screen: /** @type {Screen | undefined} */ (undefined),
+  place: currentPlace(), // of the data: the address changes before the page is told
+  address: "", // of the place
   key: "", // of the loaded data
   data: /** @type {any} */ (undefined),
   error: /** @type {any} */ (undefined),
@@ -164,7 +166,7 @@ function onApprovals() {
 
 /** @param {OrgEvent[]} events */
 function onEvents(events) {
-  const { screen, data } = state;
+  const { screen, place, data } = state;
   if (state.loading) {
     keepMissed(events); // the data that is loading may be older
   }
@@ -173,7 +175,7 @@ function onEvents(events) {
   }
   let changed = false;
   for (const e of events) {
-    const result = screen.fold(data, e, currentPlace());
+    const result = screen.fold(data, e, place);
     if (result === "reload") {
       reloadSoon();
     }
@@ -240,13 +242,13 @@ function reloadSoon() {
 
 /** Loads again what events do not tell. */
 async function reload() {
-  const { screen, data, key } = state;
+  const { screen, place, data, key } = state;
   if (!screen?.refresh || data === undefined || state.error) {
     load();
     return;
   }
   try {
-    await screen.refresh(data, currentPlace());
+    await screen.refresh(data, place);
     redraw();
   } catch {
     if (state.key === key) {
@@ -265,7 +267,7 @@ function arrive(again = false) {
   const screen = allowed.find((s) => s.id === place.screen);
   const moved = screen !== state.screen;
   const key = screen ? `${screen.id} ${screen.loadKey(place)}` : "";
-  state.screen = screen;
+  Object.assign(state, { screen, place, address: location.hash });
   setTitle();
   if (moved || key !== state.key || again) {
     if (moved || key !== state.key) {
@@ -286,7 +288,7 @@ function arrive(again = false) {
 
 /** Loads the data of the screen. What is shown stays until the new data is there. */
 async function load() {
-  const { screen } = state;
+  const { screen, place } = state;
   if (!screen) {
     return;
   }
@@ -295,7 +297,7 @@ async function load() {
   state.missed = [];
   state.missedSome = false;
   try {
-    const data = await screen.load(currentPlace(), loading.signal, page);
+    const data = await screen.load(place, loading.signal, page);
     if (loading.signal.aborted) {
       return;
     }
@@ -318,14 +320,14 @@ async function load() {
 }
 
 function shell() {
-  const { screen } = state;
+  const { screen, place } = state;
   return html`<a class="skip" href="#main" @click=${skip}>To the content</a>
     <div class="shell">
       ${state.lostSince ? html`<div class="lost" role="status">◷ Not live since ${clock(state.lostSince)} UTC. Trying again.</div>` : nothing}
       ${navigation()}
-      <main id="main" tabindex="-1" data-place=${state.data === undefined && !state.error && screen ? nothing : location.hash}>
+      <main id="main" tabindex="-1" data-place=${state.data === undefined && !state.error && screen ? nothing : state.address}>
         <div class="title"><h1 tabindex="-1">${heading()}</h1>
-          <div class="tools">${screen?.tools && state.data !== undefined ? screen.tools(state.data, currentPlace(), page) : nothing}</div></div>
+          <div class="tools">${screen?.tools && state.data !== undefined ? screen.tools(state.data, place, page) : nothing}</div></div>
         ${content()}
       </main></div>
     <div id="announcements" class="hidden" aria-live="polite"></div>
@@ -333,8 +335,8 @@ function shell() {
 }
 
 function heading() {
-  const { screen, data } = state;
-  return (data !== undefined && screen?.heading?.(data, currentPlace())) || (screen?.title ?? "Not found");
+  const { screen, place, data } = state;
+  return (data !== undefined && screen?.heading?.(data, place)) || (screen?.title ?? "Not found");
 }
 
 /** @param {Event} e */
@@ -345,14 +347,13 @@ function skip(e) {
 
 /** The data of the screen, or the state that it is in. */
 function content() {
-  const { screen, data, error } = state;
+  const { screen, place, data, error } = state;
   if (!screen) {
     return empty("There is no such screen, or you may not see it.");
   }
   if (data === undefined) {
     return error ? failure(error, () => load()) : skeleton();
   }
-  const place = currentPlace();
   const shown = screen.isEmpty?.(data, place) && screen.empty ? emptyScreen(screen.empty(place, page)) : screen.render(data, place, page);
   return error
     ? html`${failure(error, () => load())}<p class="quiet">This was true ${duration(Date.now() - state.loadedAt)} ago.</p><div class="stale">${shown}</div>`
@@ -400,7 +401,7 @@ addEventListener("keydown", (e) => {
     return;
   }
   const used = navigationKeys(e, allowedScreens())
-    || state.data !== undefined && state.screen?.keydown?.(e, state.data, currentPlace(), page);
+    || state.data !== undefined && state.screen?.keydown?.(e, state.data, state.place, page);
   if (used) {
     e.preventDefault();
   }

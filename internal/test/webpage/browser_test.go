@@ -2,6 +2,7 @@ package webpage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -21,22 +22,48 @@ import (
 // patience limits how long a test waits for the page. The machine may be busy.
 const patience = 60 * time.Second
 
-// newBrowser starts a browser until the end of the test. Its tabs share a profile.
+// chromium is the process that all tests share. A browser takes a second to start.
+var chromium struct {
+	once sync.Once
+	ctx  context.Context
+	stop func()
+	err  error
+}
+
+// newBrowser returns a browser with a profile of its own, which its tabs share, until the end
+// of the test.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("chromium is not installed: run make deps")
+	chromium.once.Do(startChromium)
+	if chromium.err != nil {
+		t.Fatal(chromium.err)
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1360, 860))
-	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	browser, stop := chromedp.NewContext(allocator)
+	browser, stop := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(stop)
 	if _, err := chromedp.Run(browser, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
 	}
 	return browser
+}
+
+func startChromium() {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		chromium.err = errors.New("chromium is not installed: run make deps")
+		return
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1360, 860))
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stop := chromedp.NewContext(allocator)
+	chromium.ctx, chromium.stop = ctx, func() { stop(); cancel() }
+	_, chromium.err = chromedp.Run(ctx, chromedp.Navigate("about:blank"))
+}
+
+// stopChromium ends the shared process and removes its files.
+func stopChromium() {
+	if chromium.stop != nil {
+		chromium.stop()
+	}
 }
 
 // tab is a tab of a browser. It collects what a page must not do.

@@ -36,6 +36,25 @@ func TestPage_ServerIsKilled(t *testing.T) {
 	}
 }
 
+// The address changes before the page is told. Events that come in between belong to the place
+// that the page still shows.
+func TestPage_EventsWhileTheAddressChanges(t *testing.T) {
+	s := startServer(t)
+	browser := newBrowser(t)
+	list, p := openTab(t, browser, s), openTab(t, browser, s)
+	p.signIn("ann")
+	p.goTo("#/task/" + startTask(t, s, "deny 1"))
+	p.waitText("1 denied call")
+	list.open("/#/task")
+	list.waitText("deny 1")
+	p.eval(`history.replaceState(null, "", "#/task"); 0`)
+	startTask(t, s, "deny 3")
+	list.waitText("3 denied") // by the stream that both share
+	p.eval(`dispatchEvent(new HashChangeEvent("hashchange")); 0`)
+	p.waitText("3 denied")
+	p.checkProblems("events while the address changes")
+}
+
 // recordedCalls returns the sequence numbers of all calls, newest first.
 func recordedCalls(t *testing.T, s *server) (seqs []string) {
 	t.Helper()

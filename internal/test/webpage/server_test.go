@@ -19,7 +19,11 @@ import (
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbinary.RunTests(m)) }
+func TestMain(m *testing.M) {
+	status := testbinary.RunTests(m)
+	stopChromium()
+	os.Exit(status)
+}
 
 // organization has two operators, a caller, and fay, who approves what payers write. All agents
 // run agents.js.
