@@ -251,7 +251,7 @@ func (c *narrowCase) String() string {
 // groups with hours are open.
 func TestNarrowSet_LosesAndWidensNothing(t *testing.T) {
 	seed := rand.Uint64()
-	for i := range short.Count(150, 4000) {
+	for i := range short.Count(150, 1500) {
 		c := newNarrowCase(t, rand.New(rand.NewPCG(seed, uint64(i))), 2)
 		got := c.CurrentSnapshot().NarrowSet(c.held, c.needs)
 		if problem := c.problem(got.Set); problem != "" {

@@ -223,7 +223,7 @@ func randomRule(r *rand.Rand) string {
 func TestUnless_AsNaiveEvaluator(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 54))
 	passed := 0
-	for range short.Count(20_000, 500_000) {
+	for range short.Count(20_000, 100_000) {
 		text := randomRule(random)
 		args := map[string]json.RawMessage{}
 		for _, key := range []string{"v", "w", "V"} {
