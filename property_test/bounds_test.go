@@ -30,7 +30,7 @@ import (
 
 // graphsFlag is the number of role graphs that the flag -graphs asks for. A graph takes a millisecond of CPU time, a million
 // about 8 minutes on two free cores.
-var graphsFlag = flag.Int("graphs", 0, "role graphs of the property of bounds; 0 is 20,000, or 500 with -short or the race detector")
+var graphsFlag = flag.Int("graphs", 0, "role graphs of the property of bounds; 0 is 5,000, or 500 with -short or the race detector")
 
 // naiveCondition is a condition of a path, and what it means.
 type naiveCondition struct {
