@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/runtime"
 )
@@ -117,5 +118,21 @@ func TestApprovalList_WatchNeedsProcess(t *testing.T) {
 	status, stdout, stderr := runCommand(t, dir, "approval", "list", "--watch")
 	if status != 1 || !strings.Contains(stdout, "UNTIL") || !strings.Contains(stderr, "no process serves") {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+// --decided lists what became of calls. It shows no characters that change a terminal.
+func TestApprovalList_Decided(t *testing.T) {
+	row := decidedRow(client.DecidedApproval{ID: "1", Tool: "transfer", Role: "clerk", Status: "failed", Code: "tool_execution_failed", Short: "a\x1b[2Jb", By: "user:fay@1"})
+	if got := strings.Join(row, "|"); !strings.Contains(got, "1|transfer|clerk|operator|failed tool_execution_failed|user:fay@1|") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+	dir := t.TempDir()
+	mustRun(t, dir, "role", "create", "reader", "--use", "workspace")
+	if got := mustRun(t, dir, "approval", "list", "--decided", "--json"); strings.TrimSpace(got) != "[]" {
+		t.Errorf("%q", got)
+	}
+	if status, _, stderr := runCommand(t, dir, "approval", "list", "--decided", "--watch"); status != 2 {
+		t.Errorf("status %d: %s", status, stderr)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ commands show the calls that wait for you, and approve or deny them.`,
 }
 
 func newApprovalListCommand(c *common) *cobra.Command {
-	var watch bool
+	var watch, decided bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the calls that wait for your approval, oldest first",
@@ -37,10 +38,18 @@ or in the data directory, all calls that wait are listed.
 
 With --watch, also print a line for each further call that waits, each vote and each end,
 until Ctrl-C. With --json, each line is a JSON document. If the process that serves
-restarts, the command connects again.`,
-		Example: "  rolecall approval list\n  rolecall approval list --watch\n  rolecall approval list --watch --json",
+restarts, the command connects again.
+
+With --decided, list the last calls that are decided instead, and what became of them.`,
+		Example: "  rolecall approval list\n  rolecall approval list --watch\n  rolecall approval list --watch --json\n  rolecall approval list --decided",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			if decided && watch {
+				return usageError{errors.New("--watch and --decided are mutually exclusive")}
+			}
+			if decided {
+				return printDecided(ctx, c, api)
+			}
 			if watch && !api.IsLocal() {
 				return watchApprovals(ctx, c, api)
 			}
@@ -51,7 +60,32 @@ restarts, the command connects again.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "wait for further calls and decisions, until Ctrl-C")
+	cmd.Flags().BoolVar(&decided, "decided", false, "list the last calls that are decided")
 	return cmd
+}
+
+// printDecided lists the last calls that are decided.
+func printDecided(ctx context.Context, c *common, api *client.Client) error {
+	list, err := api.ListDecidedApprovals(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, list)
+	}
+	rows := table{{"ID", "TOOL", "ROLE", "FOR", "OUTCOME", "BY", "DECIDED", "ARGS"}}
+	for _, d := range list {
+		rows = append(rows, decidedRow(d))
+	}
+	return rows.print(c.out)
+}
+
+// decidedRow returns a row of the table of calls that are decided.
+func decidedRow(d client.DecidedApproval) []string {
+	return []string{
+		d.ID, d.Tool, d.Role, cmp.Or(d.Starter, "operator"), strings.TrimSpace(d.Status + " " + d.Code), d.By, d.At.UTC().Format(time.RFC3339),
+		textutil.TruncateWidth(textutil.Sanitize(d.Short), maxShortArgs),
+	}
 }
 
 func runApprovalList(ctx context.Context, c *common, api *client.Client) error {

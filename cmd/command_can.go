@@ -217,17 +217,17 @@ func printCanTable(ctx context.Context, c *common, api *client.Client, q client.
 	}
 	rows := table{{"TOOL", "ALLOWED", "GROUP", "RULE"}}
 	for _, v := range list {
-		rows = append(rows, []string{v.Tool, allowedText(v), string(v.Group), v.Rule})
+		rows = append(rows, []string{v.Tool, allowedText(v.Allowed, v.Waits), string(v.Group), v.Rule})
 	}
 	return rows.print(c.out)
 }
 
 // allowedText returns whether a tool may be called, and whether people approve calls first.
-func allowedText(v client.Verdict) string {
+func allowedText(allowed, waits bool) string {
 	switch {
-	case !v.Allowed:
+	case !allowed:
 		return "no"
-	case v.Waits:
+	case waits:
 		return "with approval"
 	}
 	return "yes"
@@ -411,15 +411,15 @@ func printWho(ctx context.Context, c *common, api *client.Client, q client.Quest
 }
 
 func holderTable(h client.Holders) table {
-	rows := table{{"KIND", "NAME", "ID", "TASK"}}
+	rows := table{{"KIND", "NAME", "ID", "TASK", "ALLOWED"}}
 	for _, r := range h.Roles {
-		rows = append(rows, []string{"role", r.Name, string(r.ID), "-"})
+		rows = append(rows, []string{"role", r.Name, string(r.ID), "-", allowedText(true, r.Waits)})
 	}
 	for _, t := range h.Tasks {
-		rows = append(rows, []string{"tasks", boundedCaller(t.Name, t.As), string(t.ID), "-"})
+		rows = append(rows, []string{"tasks", boundedCaller(t.Name, t.As), string(t.ID), "-", allowedText(true, t.Waits)})
 	}
 	for _, a := range h.Agents {
-		rows = append(rows, []string{"agent", cmp.Or(a.Name, a.Role), string(a.ID), string(a.Task)})
+		rows = append(rows, []string{"agent", cmp.Or(a.Name, a.Role), string(a.ID), string(a.Task), allowedText(true, a.Waits)})
 	}
 	return rows
 }

@@ -51,6 +51,22 @@ func TestCan_ListsTools(t *testing.T) {
 	}
 }
 
+// The list of who may call a tool says whose calls wait.
+func TestCan_WhoSaysWhichCallsWait(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "org.yaml")
+	text := "{kind: role, name: clerk, toolGroups: [workspace], approval: [{tools: [write_file], from: {any: [{operator: true}]}}]}\n---\n{kind: role, name: writer, toolGroups: [workspace]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := mustRun(t, dir, "can", "-f", file, "--who", "write_file")
+	for _, row := range []string{`role +clerk .* with approval\n`, `role +writer .* yes\n`} {
+		if !regexp.MustCompile(row).MatchString(got) {
+			t.Errorf("no row is %s:\n%s", row, got)
+		}
+	}
+}
+
 // A command that only looks at a configuration does not run its agent scripts. check does.
 func TestCan_RunsNoAgentScript(t *testing.T) {
 	dir := t.TempDir()

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,76 @@ func TestApprovals_DecidedOverAPI(t *testing.T) {
 	for _, want := range []errcode.Code{"", errcode.ApprovalRequired} {
 		if code := call(); code != want {
 			t.Errorf("%q, want %q", code, want)
+		}
+	}
+}
+
+// Approvers see what became of the calls that they could approve. Others learn nothing of them.
+func TestApprovals_ListsWhatBecameOfThem(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "bank", "transfer")
+	failing, err := tool.New("refund", "a tool", func(context.Context, map[string]any) (string, error) {
+		return "", errors.New("the bank is closed: secret balance 5")
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.AddGroup(t, "desk", failing)
+	use, none := toolgroups.SetOf("bank", "desk"), toolgroups.SetOf()
+	rules := []approval.Rule{{Tools: []string{"transfer", "refund"}, From: approval.Approvers{Any: []approval.Quorum{{Role: "finance"}}}}}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{
+		{Name: "clerk", Use: &use, Grant: &none, Approval: rules}, {Name: "finance", Use: &none, Grant: &none}, {Name: "audit", Use: &none, Grant: &none},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	as := func(role string) *client.Client { return f.WithCaller(t, roleIDOf(f, role)).LocalClient() }
+	call := func(name string) string {
+		a, err := f.Runtime.InvokeTool(t.Context(), identity.ByCaller("clara", roleIDOf(f, "clerk")), name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Approval()
+	}
+	decide := func(id, action string) {
+		if _, err := as("finance").DecideApproval(t.Context(), id, client.ApprovalDecision{Action: action, Reason: "because"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	statuses := func(c *client.Client) string {
+		list, err := c.ListDecidedApprovals(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, d := range list {
+			words = append(words, strings.TrimSpace(d.Tool+" "+d.Status+" "+d.Code))
+		}
+		if text, _ := json.Marshal(list); strings.Contains(string(text), "secret") {
+			t.Errorf("it has the result: %s", text)
+		}
+		return strings.Join(words, ", ")
+	}
+	paid := call("transfer")
+	if got := statuses(as("finance")); got != "" {
+		t.Errorf("before the decision: %s", got)
+	}
+	decide(paid, "approve")
+	if got := statuses(as("finance")); got != "transfer approved" {
+		t.Errorf("before the call: %s", got)
+	}
+	call("transfer")
+	decide(call("refund"), "approve")
+	call("refund")
+	decide(call("transfer"), "deny")
+	want := "transfer denied, refund failed tool_execution_failed, transfer ok"
+	for role, c := range map[string]*client.Client{"finance": as("finance"), "operator": f.LocalClient()} {
+		if got := statuses(c); got != want {
+			t.Errorf("%s sees %s", role, got)
+		}
+	}
+	for _, role := range []string{"clerk", "audit"} {
+		if got := statuses(as(role)); got != "" {
+			t.Errorf("%s sees %s", role, got)
 		}
 	}
 }

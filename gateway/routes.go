@@ -169,6 +169,9 @@ func (a *api) approvalRoutes() []route {
 			method: "POST", path: "/api/v1/approvals/{id}", id: "decideApproval", summary: "Approve or deny a call that waits",
 			scopes: toolUsers, body: wire.ApprovalDecision{}, answer: wire.ApprovalOutcome{}, errors: slices.Concat(unknown, []errcode.Code{errcode.Conflict}, heldErrors), serve: jsonEndpoint(a.decideApproval),
 		}, {
+			method: "GET", path: "/api/v1/decided-approvals", id: "listDecidedApprovals", summary: "List the last calls and operations that were decided, and what became of them, newest first",
+			scopes: toolUsers, answer: wire.DecidedApprovals{}, serve: a.listEndpoint(a.listDecidedApprovals),
+		}, {
 			method: "GET", path: "/api/v1/standing-approvals", id: "listStandingApprovals", summary: "List the patterns by which further calls of a task are approved, oldest first",
 			params: paged(), scopes: toolUsers, answer: wire.Page[wire.StandingApproval]{}, serve: a.listEndpoint(a.listStanding),
 		}, {

@@ -63,6 +63,13 @@ func (h EventHead) Tool() string {
 	return h.text("tool")
 }
 
+// Call returns the call of an event about a call, or about a request for its approval.
+func (h EventHead) Call() identity.CallID { return identity.CallID(h.text("call")) }
+
+// Approval returns the approval that a call has used or that was denied, or that an event about a
+// request is about.
+func (h EventHead) Approval() string { return h.text("approval") }
+
 // Caller returns the principal that called, asked for a task in vain, or got a prompt, unless it is an
 // agent.
 func (h EventHead) Caller() string {

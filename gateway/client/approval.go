@@ -23,6 +23,7 @@ type (
 	ApprovalOutcome   = wire.ApprovalOutcome   // what has become of a decision
 	ApprovalOutcomes  = wire.ApprovalOutcomes  // of several
 	ApprovalPattern   = wire.ApprovalPattern   // further calls that a decision approves
+	DecidedApproval   = wire.DecidedApproval   // a call that is decided, and what became of it
 	StandingApproval  = wire.StandingApproval  // a pattern that was approved
 )
 
@@ -61,6 +62,13 @@ func (c *Client) FollowApprovals(ctx context.Context) iter.Seq2[ApprovalChange, 
 // FindApproval returns a call that waits, with its arguments.
 func (c *Client) FindApproval(ctx context.Context, id string) (Approval, error) {
 	return doJSON[Approval](ctx, c, request{method: http.MethodGet, path: apiPath("approvals", id)})
+}
+
+// ListDecidedApprovals lists the last calls and operations that were decided, the newest decision first.
+// Those are calls that the sender could approve.
+func (c *Client) ListDecidedApprovals(ctx context.Context) ([]DecidedApproval, error) {
+	list, err := doJSON[wire.DecidedApprovals](ctx, c, request{method: http.MethodGet, path: apiPath("decided-approvals")})
+	return list.Approvals, err
 }
 
 // ListStandingApprovals lists the patterns by which further calls are approved, oldest first.

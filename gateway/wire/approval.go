@@ -61,6 +61,33 @@ const (
 	ApprovalEscalates = "escalated"
 )
 
+// DecidedApproval is a call, or an operation of an operator, that people were asked about and that is
+// decided. It says what became of the call, and has no result of it.
+type DecidedApproval struct {
+	ID        string             `json:"id"`
+	Status    string             `json:"status"`         // approved (and not started), running, ok, failed, denied, expired or void
+	Code      string             `json:"code,omitempty"` // of a failed or denied call
+	Task      identity.TaskID    `json:"task,omitempty"`
+	Agent     identity.AgentID   `json:"agent,omitempty"`
+	Caller    string             `json:"caller,omitempty"`
+	Starter   string             `json:"starter,omitempty"` // as in Approval
+	Tool      string             `json:"tool"`
+	Role      string             `json:"role,omitempty"`
+	Operation approval.Operation `json:"operation,omitempty"`
+	Short     string             `json:"short,omitempty"` // the beginning of the arguments, as in Approval; absent for long ones
+	By        string             `json:"by,omitempty"`    // who decided last; absent for expired and void
+	As        string             `json:"as,omitempty"`
+	Reason    string             `json:"reason,omitempty"`
+	Override  bool               `json:"override,omitempty"`
+	Asked     time.Time          `json:"asked"`
+	At        time.Time          `json:"at"` // of the decision
+}
+
+// DecidedApprovals are the requests that were decided last, the newest decision first.
+type DecidedApprovals struct {
+	Approvals []DecidedApproval `json:"approvals"`
+}
+
 // ApprovalVote is the approval of one person.
 type ApprovalVote struct {
 	By   string    `json:"by"`
