@@ -3,6 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { approversOf } from "./approval-rules.js";
+import { decidedList, decidedPanel, loadDecided } from "./decided.js";
 import { ask } from "./dialog.js";
 import { command, count, duration, excerpt, sameJSON } from "./format.js";
 import { lineDiff } from "./line-diff.js";
@@ -30,16 +31,16 @@ let decided = /** @type {{id: string, name: string, outcome: string, message?: s
 export const approvals = {
   id: "approvals", title: "Approvals", key: "a", scope: "caller",
   loadKey: (place) => place.id,
-  async load(place, signal) {
-    const page = await list("api/v1/approvals", {}, shownMost, signal);
+  async load(place, signal, screenPage) {
+    const [page, ended] = await Promise.all([list("api/v1/approvals", {}, shownMost, signal), loadDecided(signal, screenPage)]);
     decided = place.id ? [] : decided; // until the user goes to another request
     const first = place.id || page.items[0]?.id;
     const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
     const task = one?.task && await get("api/v1/tasks/" + encodeURIComponent(one.task), {}, signal).catch(() => undefined); // approvers may not read all tasks
     const waiting = page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until));
-    return { waiting, more: page.more, one, task };
+    return { waiting, more: page.more, one, task, ended };
   },
-  isEmpty: (data) => data.waiting.length === 0 && !data.one && decided.length === 0,
+  isEmpty: (data) => data.waiting.length === 0 && !data.one && decided.length === 0 && data.ended.length === 0,
   empty: () => ({ text: noneWaits + " Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
   tools: (data, _, page) => {
     const ids = data.waiting.map((/** @type {any} */ a) => a.id).filter((/** @type {string} */ id) => chosen.has(id));
@@ -47,7 +48,7 @@ export const approvals = {
       <button type="button" class="primary" @click=${() => decideMany("approve", ids, data, page)}>Approve …</button>
       <button type="button" class="danger" @click=${() => decideMany("deny", ids, data, page)}>Deny …</button>`;
   },
-  render: (data, place, page) => html`${outcomes()}${data.waiting.length || data.one ? nothing : empty(noneWaits)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>`,
+  render: (data, place, page) => html`${outcomes()}${data.waiting.length || data.one ? nothing : empty(noneWaits)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>${decidedList(data.ended, page)}`,
   keydown(e, data, _, page) {
     const { one } = data;
     const at = data.waiting.findIndex((/** @type {any} */ a) => a.id === one?.id);
@@ -100,7 +101,8 @@ function oneRequest(data, page) {
     return nothing;
   }
   if (a.error) {
-    return html`<aside class="panel" aria-label="The call">${empty("This call does not wait any more.")}</aside>`;
+    const ended = data.ended.find((/** @type {any} */ d) => d.id === a.id);
+    return html`<aside class="panel" aria-label="The call">${ended ? decidedPanel(ended, page) : empty("This call does not wait any more.")}</aside>`;
   }
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
   return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>

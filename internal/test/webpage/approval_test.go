@@ -33,6 +33,43 @@ func TestPage_ApprovalShowsWhatRuns(t *testing.T) {
 	}
 }
 
+// A person who has decided sees what became of the calls, and only who may see the task has a link to it.
+func TestPage_ApproverSeesOutcomes(t *testing.T) {
+	s := startServer(t)
+	startPayment(t, s)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("fay")
+	p.goTo("#/approvals")
+	p.waitText("Role payer wants to call write_file")
+	p.eval("document.activeElement.blur(); 0")
+	p.press("y")
+	p.wait(`document.getElementById("dialog").open`)
+	p.press("\r")
+	p.waitText("approved write_file by role payer. The call runs now.")
+	row := `[...document.querySelectorAll("section tr[data-row]")]`
+	p.wait(row + `[0]?.innerText.includes("ran without an error")`)
+	p.wait(row + `[0].innerText.includes("by fay") && ` + row + `[0].innerText.includes('{"path":"payment.txt","content":"7"}')`)
+	if p.eval(row+`[0].querySelector("a") !== null`) == true {
+		t.Error("the approver has a link to a task that she may not see")
+	}
+	startPayment(t, s)
+	p.waitText("Role payer wants to call write_file")
+	id := fmt.Sprint(p.eval(`fetch("api/v1/approvals").then((r) => r.json()).then((page) => page.items[0].id)`))
+	p.goTo("#/approvals/" + id)
+	s.send(t, "ann", "POST", "/api/v1/approvals/"+id, `{"action":"deny","reason":"twice"}`)
+	p.wait(`document.querySelector("aside.panel dl.facts")?.innerText.includes("twice")`)
+	p.wait(row + `[0].innerText.includes("denied") && ` + row + `.length === 2`)
+	p.checkAccessible(axe(t), "decided calls")
+	p.checkProblems("decided calls")
+
+	operator := openTab(t, newBrowser(t), s)
+	operator.signIn("ann")
+	operator.goTo("#/approvals")
+	operator.click(`section tr[data-row]:nth-child(2) td a`)
+	operator.wait(`document.querySelector("h1").innerText === "pay 7"`)
+	operator.checkProblems("decided calls of the operator")
+}
+
 // A person who approves for a role sees a call that waits without a reload, also in the title, and
 // that it does not wait any more.
 func TestPage_ApproverSeesNewCalls(t *testing.T) {

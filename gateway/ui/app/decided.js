@@ -1,0 +1,100 @@
+// The calls that were decided last, and what became of them.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { get } from "./api.js";
+import { personName } from "./format.js";
+import { facts, idChip, mark, quiet, table, when } from "./parts.js";
+import { currentPlace, placeLink } from "./place.js";
+
+/** @typedef {import("./screen.js").Page} Page */
+
+const shownMost = 20;
+const lookAgainAfter = 3000; // milliseconds, while a call runs
+const lookAgainFor = 600_000; // after the decision
+
+/** @type {number | undefined} */
+let timer;
+
+/**
+ * Loads the calls that were decided last. While one of them runs, the screen is loaded again.
+ * @param {AbortSignal} signal
+ * @param {Page} page
+ * @returns {Promise<any[]>}
+ */
+export async function loadDecided(signal, page) {
+  const { approvals } = await get("api/v1/decided-approvals", {}, signal).catch(() => ({ approvals: [] })); // the calls that wait are shown in any case
+  if (approvals.some((/** @type {any} */ d) => goesOn(d, page.now))) {
+    timer ??= setTimeout(() => lookAgain(page), lookAgainAfter);
+  }
+  return approvals;
+}
+
+/** @param {any} d @param {number} now */
+function goesOn(d, now) {
+  return (d.status === "approved" || d.status === "running") && now - Date.parse(d.at) < lookAgainFor;
+}
+
+/** @param {Page} page */
+function lookAgain(page) {
+  timer = undefined;
+  if (currentPlace().screen === "approvals" && page.session) {
+    page.reload();
+  }
+}
+
+/** @param {any[]} list @param {Page} page */
+export function decidedList(list, page) {
+  return list.length === 0 ? nothing : html`<section aria-label="Decided"><h2>Decided</h2>
+    ${table("Decided calls, the newest first", ["Call", "Became", "Decided", "Task"], list.slice(0, shownMost).map((d) => ({
+    key: d.id, cells: [callOf(d), becameOf(d), deciderOf(d, page), taskOf(d, page)],
+  })))}</section>`;
+}
+
+/**
+ * What became of one call, in place of the call that waits.
+ * @param {any} d
+ * @param {Page} page
+ */
+export function decidedPanel(d, page) {
+  return html`<h2>${nameOf(d)}</h2>${facts([["Became", becameOf(d)], ["Decided", deciderOf(d, page)], ["Reason", d.reason], ["Task", taskOf(d, page)]])}`;
+}
+
+/** @param {any} d */
+function nameOf(d) {
+  return d.operation ? html`Operator ${d.starter} asked for <code>${d.operation}</code>` : html`<code>${d.tool}</code> by role ${d.role}`;
+}
+
+/** @param {any} d */
+function callOf(d) {
+  return html`${nameOf(d)}${d.short ? html`<div class="quiet"><code>${d.short}</code></div>` : nothing}`;
+}
+
+/** @param {any} d */
+function becameOf(d) {
+  switch (d.status) {
+    case "approved": return mark("wait", "approved, not started");
+    case "running": return mark("work", "running");
+    case "ok": return mark("good", d.operation ? "approved and used" : "ran without an error");
+    case "failed": return html`${mark("bad", "ran with an error")} <code>${d.code}</code>`;
+    case "expired": return mark("off", "not decided in time");
+    case "void": return html`${mark("off", "did not run: something changed meanwhile")}${d.code ? html` <code>${d.code}</code>` : nothing}`;
+  }
+  return mark("off", d.status);
+}
+
+/** @param {any} d @param {Page} page */
+function deciderOf(d, page) {
+  return html`${d.by ? html`by ${personName(d.by)}${d.override ? ", in place of the approvers" : ""} ` : nothing}${when(d.at, page.now)}`;
+}
+
+/**
+ * The task of a call. It is a link if the user may see the task: as the operator, or as who started it.
+ * @param {any} d
+ * @param {Page} page
+ */
+function taskOf(d, page) {
+  if (!d.task) {
+    return quiet("none");
+  }
+  return page.session.operator || d.starter === page.session.user ? html`<a href=${placeLink("task", d.task)}>the task</a>` : idChip(d.task);
+}
