@@ -3,10 +3,10 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { approversOf } from "./approval-rules.js";
+import { argumentChange, argumentEditor, draftText, isChanged, newArgumentDraft } from "./argument-editor.js";
 import { decidedList, decidedPanel, loadDecided } from "./decided.js";
 import { ask } from "./dialog.js";
-import { command, count, duration, excerpt, sameJSON } from "./format.js";
-import { lineDiff } from "./line-diff.js";
+import { command, count, duration, excerpt } from "./format.js";
 import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
 import { goTo, placeLink } from "./place.js";
 
@@ -16,13 +16,12 @@ import { goTo, placeLink } from "./place.js";
 const shownMost = 1000;
 const refusalsRead = 100; // of the calls that are decided at once
 const noneWaits = "No call waits for your approval.";
-const editorRows = 12; // the most of the field for arguments
 
 /** The ids of the requests that the user has chosen, to decide about them at once. */
 const chosen = /** @type {Set<string>} */ (new Set());
 
 /** The arguments that the user edits, by the id of the request. */
-const drafts = /** @type {Map<string, string>} */ (new Map());
+const drafts = /** @type {Map<string, import("./argument-editor.js").ArgumentDraft>} */ (new Map());
 
 /** What became of the last decisions: an outcome of the API each, or the message of an error. */
 let decided = /** @type {{id: string, name: string, outcome: string, message?: string}[]} */ ([]);
@@ -111,11 +110,11 @@ function oneRequest(data, page) {
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     ${a.refusal ? html`<div class="notice">${mark("bad", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
-    ${draft === undefined ? argumentForm(args, a.text) : editor(a, draft, page)}
+    ${draft === undefined ? argumentForm(args, a.text) : argumentEditor(a.text, draft, page.redraw)}
     <div class="buttons">
       ${a.operation ? nothing : draft === undefined ? html`<button type="button" @click=${() => edit(a, page)}>Edit <kbd>e</kbd></button>` : html`<button type="button" @click=${() => { drafts.delete(a.id); page.redraw(); }}>Undo the edit</button>`}
       <button type="button" class="danger" @click=${() => decide("deny", data, page)}>Deny … <kbd>n</kbd></button>
-      <button type="button" class="primary" ?disabled=${draft !== undefined && parsed(draft) === undefined || Boolean(a.refusal) && !mayOverride(a, page)} @click=${() => decide("approve", data, page)}>${a.refusal && mayOverride(a, page) ? "Override" : "Approve"} … <kbd>y</kbd></button></div>
+      <button type="button" class="primary" ?disabled=${draft !== undefined && draftText(draft) === undefined || Boolean(a.refusal) && !mayOverride(a, page)} @click=${() => decide("approve", data, page)}>${a.refusal && mayOverride(a, page) ? "Override" : "Approve"} … <kbd>y</kbd></button></div>
     ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role })}>What may role ${a.role} call without approval?</a></p>`}
     ${commandLine(command("approval", "show", a.id))}</aside>`;
 }
@@ -147,45 +146,8 @@ function votesOf(a, now) {
 
 /** @param {any} a @param {Page} page */
 function edit(a, page) {
-  drafts.set(a.id, a.text);
-  page.afterDraw(() => /** @type {HTMLElement | null} */ (document.querySelector("textarea[name=args]"))?.focus());
-}
-
-/** @param {any} a @param {string} draft @param {Page} page */
-function editor(a, draft, page) {
-  return html`<label class="field"><span class="hidden">Arguments as JSON</span><textarea name="args" rows=${Math.min(editorRows, draft.split("\n").length + 1)} .value=${draft} @input=${(/** @type {any} */ e) => { drafts.set(a.id, e.target.value); page.redraw(); }}></textarea></label>
-    ${parsed(draft) === undefined ? html`<p role="alert">${mark("bad", "This is no JSON object.")}</p>` : changes(a, draft)}`;
-}
-
-/** @param {any} a @param {string} draft */
-function changes(a, draft) {
-  const lines = changedLines(a, draft);
-  return lines.length === 0 ? quiet("Nothing is changed yet.")
-    : html`<p class="quiet">The schema and the rules of the role are checked again. The agent is told of the change.</p>${lineList(lines)}`;
-}
-
-/**
- * Returns the lines that an edit removes and adds. Spaces and line breaks between values do not count.
- * @param {any} a
- * @param {string} draft
- */
-function changedLines(a, draft) {
-  return lineDiff(a.text, sameJSON(draft)).filter((l) => l.kind !== "same");
-}
-
-/** @param {import("./line-diff.js").Line[]} lines */
-function lineList(lines) {
-  return html`<pre class="json" tabindex="0">${lines.map((l) => html`<span class=${l.kind}>${l.kind === "added" ? "+ " : "- "}${l.text}\n</span>`)}</pre>`;
-}
-
-/** @param {string} text */
-function parsed(text) {
-  try {
-    const value = JSON.parse(text);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  drafts.set(a.id, newArgumentDraft(a.text));
+  page.afterDraw(() => /** @type {HTMLElement | null} */ (document.querySelector("[name=args]"))?.focus());
 }
 
 /**
@@ -195,20 +157,21 @@ function parsed(text) {
  * @param {Page} page
  */
 async function decide(action, data, page) {
-  const a = data.one, draft = drafts.get(a.id), args = draft === undefined ? undefined : parsed(draft);
-  if (draft !== undefined && args === undefined) {
+  const a = data.one, draft = drafts.get(a.id), text = draft && draftText(draft);
+  if (draft && text === undefined) {
     return;
   }
+  const args = text !== undefined && isChanged(a.text, text) ? text : undefined;
   const override = action === "approve" && mayOverride(a, page), must = override && Boolean(a.refusal);
   const answer = await ask({
     title: action === "deny" ? `Deny the call of ${a.tool}` : must ? `Approve ${a.tool} in place of the approvers` : `Approve the call of ${a.tool}`,
     confirm: action === "deny" ? "Deny" : must ? "Override" : "Approve", danger: action === "deny",
-    body: html`${action === "approve" ? html`${decidedArguments(a, draft)}<p>It runs once, with these arguments.</p>` : reasonField()}${override ? overrideField(must) : nothing}`,
+    body: html`${action === "approve" ? html`${decidedArguments(a, args)}<p>It runs once, with these arguments.</p>` : reasonField()}${override ? overrideField(must) : nothing}`,
     ready: ({ override: ticked, reason }) => !must || ticked === "on" && Boolean(reason),
-    command: ({ reason, override: ticked }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", /** @type {string} */ (draft)] : []), ...(ticked || must ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
+    command: ({ reason, override: ticked }) => command("approval", action, a.id, ...(args && action === "approve" ? ["--args", args] : []), ...(ticked || must ? ["--override"] : []), ...(reason ? ["--reason", reason] : [])),
     run: ({ reason, override: ticked }) => send("POST", "api/v1/approvals/" + encodeURIComponent(a.id), withArgs({
       action, digest: a.digest, reason: reason || undefined, override: ticked === "on" || undefined,
-    }, action === "approve" ? draft : undefined)),
+    }, action === "approve" ? args : undefined)),
   });
   if (answer) {
     drafts.delete(a.id);
@@ -222,11 +185,10 @@ async function decide(action, data, page) {
 /**
  * The arguments with which a call will run: what an edit changes, or all of them.
  * @param {any} a
- * @param {string | undefined} draft
+ * @param {string | undefined} args as the user has changed them
  */
-function decidedArguments(a, draft) {
-  const lines = draft === undefined ? [] : changedLines(a, draft);
-  return lines.length > 0 ? html`<p>With the arguments that you have edited:</p>${lineList(lines)}` : argumentForm(a.edited ?? a.args, a.text);
+function decidedArguments(a, args) {
+  return args !== undefined ? html`<p>With the arguments that you have edited:</p>${argumentChange(a.text, args)}` : argumentForm(a.edited ?? a.args, a.text);
 }
 
 /** @param {any} a */

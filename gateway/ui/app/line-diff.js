@@ -18,7 +18,7 @@ export function lineDiff(before, after) {
     if (i < a.length && j < b.length && a[i] === b[j]) {
       lines.push({ kind: "same", text: a[i] });
       i++, j++;
-    } else if (j < b.length && (i === a.length || common[i][j + 1] >= common[i + 1][j])) {
+    } else if (j < b.length && (i === a.length || common[i][j + 1] > common[i + 1][j])) {
       lines.push({ kind: "added", text: b[j++] });
     } else {
       lines.push({ kind: "removed", text: a[i++] });

@@ -18,10 +18,12 @@ func TestPage_ApprovalShowsWhatRuns(t *testing.T) {
 	p.goTo("#/approvals")
 	p.waitText(`"content": "1\u202e001"`)
 	p.eval(`window.sent = []; const f = window.fetch; window.fetch = (path, o) => { o?.body && window.sent.push(o.body); return f(path, o); }; 0`)
-	p.eval("document.activeElement.blur(); 0")
-	p.press("e")
-	p.wait(`document.activeElement.matches("textarea[name=args]")`)
-	p.eval(`(() => { const f = document.activeElement; f.value = '{"path": "a.txt", "content": 12345678901234567}'; f.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`)
+	p.click("aside.panel .buttons button")
+	p.wait(`document.activeElement.matches("input[name=args]") && document.activeElement.value === "payment.txt"`)
+	p.wait(`document.querySelector("textarea[name=args]").value === '"1\\u202e001"'`)
+	p.click("aside.panel .field + p button")
+	p.wait(`document.querySelectorAll("[name=args]").length === 1`)
+	p.eval(`(() => { const f = document.querySelector("textarea[name=args]"); f.value = '{"path": "a.txt", "content": 12345678901234567}'; f.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`)
 	p.waitText("+ {")
 	p.eval("document.activeElement.blur(); 0")
 	p.press("y")
@@ -30,6 +32,50 @@ func TestPage_ApprovalShowsWhatRuns(t *testing.T) {
 	p.wait("window.sent.length > 0")
 	if sent := fmt.Sprint(p.eval("window.sent[0]")); !strings.HasSuffix(sent, `"args":{"path": "a.txt", "content": 12345678901234567}}`) {
 		t.Errorf("sent %s", sent)
+	}
+}
+
+// Arguments are edited one by one. What is not changed stays as it was written, and what is typed has the
+// kind of the value before. The old value stands before the new one.
+func TestPage_ArgumentsAreEditedOneByOne(t *testing.T) {
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"pay 7"}`)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("fay")
+	p.goTo("#/approvals")
+	p.waitText("Role payer wants to call write_file")
+	p.click("aside.panel .buttons button")
+	p.wait(`[...document.querySelectorAll("input[name=args]")].map((f) => f.value).join() === "payment.txt,7"`)
+	p.waitText("Nothing is changed yet.")
+	p.eval(`(() => { const f = document.querySelectorAll("[name=args]")[1]; f.value = "true"; f.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`)
+	p.wait(`document.querySelector("aside.panel pre")?.textContent === '  {\n    "path": "payment.txt",\n-   "content": "7"\n+   "content": "true"\n  }\n'`)
+	p.checkAccessible(axe(t), "edited arguments")
+	p.checkProblems("edited arguments")
+
+	edit := func(text, edits string) string {
+		return fmt.Sprint(p.eval(`(async () => {
+			const { fieldsOf, textOf } = await import(new URL("ui/app/argument-fields.js", document.baseURI).href);
+			const fields = fieldsOf(` + quoted(text) + `), edits = ` + edits + `;
+			for (const f of fields ?? []) { f.now = edits[JSON.parse(f.key)] ?? f.now; }
+			return fields ? fields.map((f) => f.kind[0]).join("") + " " + textOf(fields) : "none";
+		})()`))
+	}
+	all := "{\n  \"n\": 12345678901234567,\n  \"s\": \"a\\u003cb\",\n  \"b\": true,\n  \"o\": {\n    \"x\": [\n      1.50,\n      null\n    ]\n  },\n  \"i\": \"\\u202e\",\n  \"e\": {}\n}"
+	for _, tt := range []struct{ text, edits, want string }{
+		{all, `{}`, "ntbjjj " + all},
+		{all, `{n: "1e400"}`, "ntbjjj " + strings.Replace(all, "12345678901234567", "1e400", 1)},
+		{all, `{n: "05"}`, "ntbjjj undefined"},
+		{all, `{n: "\"5\""}`, "ntbjjj undefined"},
+		{all, `{o: "1, \"z\": 2"}`, "ntbjjj undefined"},
+		{all, `{s: "5", b: "false"}`, "ntbjjj " + strings.NewReplacer(`"a\u003cb"`, `"5"`, "true", "false").Replace(all)},
+		{all, `{s: "\u202e\"\n"}`, "ntbjjj " + strings.Replace(all, `"a\u003cb"`, `"\u202e\"\n"`, 1)},
+		{"{}", `{}`, " {}"},
+		{"[\n  1\n]", `{}`, "none"},
+		{`{"a": 1}`, `{}`, "none"},
+	} {
+		if got := edit(tt.text, tt.edits); got != tt.want {
+			t.Errorf("%s with %s is %s", tt.text, tt.edits, got)
+		}
 	}
 }
 
