@@ -8,6 +8,8 @@ export function number(n) {
   return n.toLocaleString("en-US");
 }
 
+const units = /** @type {[string, number][]} */ ([["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]]);
+
 /**
  * Returns a duration with two units at most, such as 1 h 5 min.
  * @param {number} ms
@@ -19,11 +21,29 @@ export function duration(ms) {
   if (ms < 60_000) {
     return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   }
-  const units = /** @type {[string, number][]} */ ([["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]]);
   const at = units.findIndex(([, size]) => ms >= size);
   const [name, size] = units[at];
   const rest = units[at + 1] ? Math.floor((ms % size) / units[at + 1][1]) : 0;
   return `${Math.floor(ms / size)} ${name}` + (rest ? ` ${rest} ${units[at + 1][0]}` : "");
+}
+
+/**
+ * Returns durations as texts. Neighbours that would have the same text are precise to the millisecond.
+ * @param {number[]} list sorted
+ */
+export function distinctDurations(list) {
+  const texts = list.map(duration);
+  return list.map((ms, i) => texts[i] === texts[i - 1] || texts[i] === texts[i + 1] ? preciseDuration(ms) : texts[i]);
+}
+
+/**
+ * Returns a duration with all its units, to the millisecond, such as 5 min 7.25 s.
+ * @param {number} ms
+ */
+function preciseDuration(ms) {
+  const seconds = Number(((ms % 60_000) / 1000).toFixed(3));
+  const whole = units.slice(0, -1).map(([name, size], i) => [Math.floor((i ? ms % units[i - 1][1] : ms) / size), name]).filter(([n]) => n);
+  return [...whole, [seconds, "s"]].map((part) => part.join(" ")).join(" ");
 }
 
 /**

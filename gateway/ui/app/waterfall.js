@@ -1,7 +1,7 @@
 // The agents of a task over time, as a picture and as a table.
 
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
-import { clock, duration, number } from "./format.js";
+import { clock, distinctDurations, duration, number } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { mark, quiet, table } from "./parts.js";
 import { placeLink, setParams } from "./place.js";
@@ -68,8 +68,9 @@ function foldShape({ x, width, ms }, above, bottom) {
 
 /** @param {Scale} scale @param {number} bottom */
 function axis(scale, bottom) {
-  return scale.ticks.map(({ x, ms }) => {
-    const text = ms ? "+" + duration(ms) : "start", right = x + text.length * letterWidth > chartWidth;
+  const texts = distinctDurations(scale.ticks.map(({ ms }) => ms));
+  return scale.ticks.map(({ x, ms }, i) => {
+    const text = ms ? "+" + texts[i] : "start", right = x + text.length * letterWidth > chartWidth;
     return svg`<line class="tick" x1=${nameWidth + x} x2=${nameWidth + x} y1=${bottom} y2=${bottom + 6}></line>
       <text class="quiet-text" x=${nameWidth + (right ? chartWidth : x)} y=${bottom + 18} text-anchor=${right ? "end" : "start"}>${text}</text>`;
   });

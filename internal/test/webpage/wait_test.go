@@ -151,6 +151,36 @@ func TestPage_TaskDrawsWaits(t *testing.T) {
 	p.checkProblems("picture of waits")
 }
 
+// The ticks of an axis after a long wait have different texts.
+func TestPage_AxisHasDistinctTexts(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	texts := func(list string) string {
+		return fmt.Sprint(p.eval(`import(new URL("ui/app/format.js", document.baseURI).href).then((f) => f.distinctDurations(` + list + `).join(", "))`))
+	}
+	for list, want := range map[string]string{
+		"[0, 2000, 307000, 400000]":         "0 ms, 2.0 s, 5 min 7 s, 6 min 40 s",
+		"[307000, 307020, 307500, 400000]":  "5 min 7 s, 5 min 7.02 s, 5 min 7.5 s, 6 min 40 s",
+		"[1510, 1520]":                      "1.51 s, 1.52 s",
+		"[108061000, 108061500, 108122500]": "1 d 6 h 1 min 1 s, 1 d 6 h 1 min 1.5 s, 1 d 6 h 2 min 2.5 s",
+	} {
+		if got := texts(list); got != want {
+			t.Errorf("%s is %s", list, got)
+		}
+	}
+	startPayment(t, s)
+	var page struct{ Items []struct{ Task string } }
+	decode(t, s.send(t, "ann", "GET", "/api/v1/approvals", ""), &page)
+	p.eval(`(() => { const now = Date.now; Date.now = () => now() + 307e3; })(); 0`)
+	p.goTo("#/task/" + page.Items[0].Task)
+	p.wait(`[...document.querySelectorAll("svg.lanes text")].filter((e) => e.textContent.startsWith("+")).length > 0`)
+	if twice := p.eval(`[...document.querySelectorAll("svg.lanes .tick + text")].map((e) => e.textContent).filter((text, i, all) => all.indexOf(text) !== i).join()`); twice != "" {
+		t.Errorf("two ticks are %v", twice)
+	}
+	p.checkProblems("axis")
+}
+
 // The picture of the organization has a chooser of the task, texts of one size, and no note of its makers in sight.
 func TestPage_PictureOfChosenTask(t *testing.T) {
 	s := startServer(t)
