@@ -183,21 +183,26 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 		return a.previewDeclared(r, role, spec, q)
 	}
 	next, diff, err := a.rt.UpdateRole(auth.SenderOf(r), role.ID, spec, dry)
-	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
-		err = wire.WithStatus(err, http.StatusPreconditionFailed)
-	}
 	change := wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff}
 	if dry && err == nil {
 		change.Reach = a.org().CompareReach(next)
 	}
-	return statusAnswer{http.StatusOK, change, wire.RevisionTag(next.Revision)}, err
+	return statusAnswer{http.StatusOK, change, wire.RevisionTag(next.Revision)}, withRevisionStatus(err)
+}
+
+// withRevisionStatus gives the error for another revision than If-Match names its status.
+func withRevisionStatus(err error) error {
+	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
+		return wire.WithStatus(err, http.StatusPreconditionFailed)
+	}
+	return err
 }
 
 // previewDeclared answers what a change of a role of the configuration would do. Its file makes it.
 func (a *api) previewDeclared(r *http.Request, role org.Role, spec org.RoleSpec, q wire.RoleRequest) (any, error) {
 	next, diff, refusal, err := a.org().PreviewUpdate(auth.SenderOf(r), role.ID, spec)
 	if err != nil {
-		return nil, err
+		return nil, withRevisionStatus(err)
 	}
 	change := wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff, Reach: a.org().CompareReach(next)}
 	if refusal != nil {

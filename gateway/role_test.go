@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -258,6 +259,21 @@ func TestUpdateRole_IfMatch(t *testing.T) {
 	}
 	if answer := f.SendRequest(t, "DELETE /api/v1/roles/clerk", "", http.Header{"If-Match": {`"1"`}}); answer.Code != http.StatusBadRequest {
 		t.Errorf("a deletion with If-Match: %d", answer.Code)
+	}
+}
+
+// A preview of a change of a role of the configuration is for one revision, as the change of another role.
+func TestUpdateRole_PreviewOfOtherRevision(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	none := toolgroups.SetOf()
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "clerk", Use: &none, Grant: &none}}}); err != nil {
+		t.Fatal(err)
+	}
+	for tag, want := range map[string]int{`"1"`: http.StatusOK, `"2"`: http.StatusPreconditionFailed} {
+		answer := f.SendRequest(t, "PATCH /api/v1/roles/clerk?dryRun=1", `{"rolePrompt":"other"}`, http.Header{"If-Match": {tag}})
+		if answer.Code != want {
+			t.Errorf("If-Match %s: %d, want %d: %s", tag, answer.Code, want, answer.Body)
+		}
 	}
 }
 

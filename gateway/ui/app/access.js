@@ -4,7 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { list, send } from "./api.js";
 import { approvalText } from "./approval-rules.js";
 import { command, count } from "./format.js";
-import { grantHint } from "./grant-hint.js";
+import { grantHint, rightsVersion, ruleText } from "./grant-hint.js";
 import { matrix, rolesShown } from "./matrix.js";
 import { commandLine, empty, facts, mark, quiet, table } from "./parts.js";
 import { placeLink, roleLink, setParams } from "./place.js";
@@ -91,7 +91,7 @@ function oneVerdict(data, role, page) {
   const v = data.verdict, operator = page.session.operator;
   return html`<div class="card">
     <h2>${decision(role, v)}</h2>
-    ${facts([["Why", v.reason], ["Rule", v.rule], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], ["Epoch", v.epoch]])}
+    ${facts([["Why", v.reason], ["Rule", ruleText(v.rule)], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], [rightsVersion, v.epoch]])}
     ${v.limits?.length ? html`<h3>Every limit that applies</h3>${limitTable(v.limits)}` : nothing}
     ${v.group && !v.allowed && (role === "root" || v.rule?.startsWith("the toolGroups of")) ? html`<p>${grantHint(role, v.group, operator)}</p>` : nothing}
     ${operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
@@ -139,7 +139,7 @@ function holders(data, tool) {
   const group = data.tools.find((/** @type {any} */ t) => t.name === tool)?.group;
   return html`<div class="card"><h2>Who may call ${group ? toolLink(group, tool, tool) : html`<code>${tool}</code>`}</h2>
     ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
-    <h3>Roles ${quiet("whose agents may call it, if root spawns them")}</h3>
+    <h3>Roles ${quiet("whose agents may call it, unless the agent that spawns them may not grant it")}</h3>
     ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: roleLink(r.id), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>group ${r.group}</a> ${withApproval(r)}`] }))) : html`<p class="quiet">No role may call it.</p>`}
     <h3>Agents ${quiet("that are at work")}</h3>
     ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, html`${a.role} ${withApproval(a)}`] }))) : html`<p class="quiet">No agent may call it now.</p>`}

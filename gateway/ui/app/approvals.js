@@ -265,6 +265,6 @@ const decidedTexts = /** @type {Record<string, string>} */ ({
 });
 
 function outcomes() {
-  return decided.length === 0 ? nothing : html`<div class="notice" role="status">${decided.map(({ id, name, outcome, message }) =>
+  return decided.length === 0 ? nothing : html`<div class=${decided.some((d) => d.message) ? "notice" : "notice done"} role="status">${decided.map(({ id, name, outcome, message }) =>
     html`<div>${message ? html`${mark("bad", message)} ${idChip(id)}` : html`${mark(outcome === "denied" ? "off" : "good", outcome === "vote" ? "noted" : outcome)} ${name}. ${decidedTexts[outcome] ?? ""}`}</div>`)}</div>`;
 }

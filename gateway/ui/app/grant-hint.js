@@ -1,7 +1,18 @@
-// What would let a role call a tool that is not granted to it.
+// Why a call is decided as it is, and what would let a role call a tool that is not granted to it.
 
 import { html } from "../vendor/lit-html/lit-html.js";
 import { roleLink } from "./place.js";
+
+/** The name of what the gateway calls the epoch: a number that grows with each change of rights. */
+export const rightsVersion = "Version of rights";
+
+/**
+ * Returns the rule of a decision in words.
+ * @param {string | undefined} rule
+ */
+export function ruleText(rule) {
+  return rule === "not granted" ? "not granted: no group that the role may use has this tool" : rule;
+}
 
 /**
  * Says which group a role needs for a tool.

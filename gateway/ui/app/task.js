@@ -371,7 +371,7 @@ function entryHead(e, agent, data) {
     case "message": return html`<strong>${e.message.fromName || name(e.message.from)}</strong> to <strong>${name(e.message.to)}</strong>`;
     case "model_answered": return html`<strong>${agent}</strong> ${quiet(e.answer?.calls?.length ? `answered with ${count(e.answer.calls.length, "call")}` : "answered")}`;
     case "tool_call": return e.decision === "denied"
-      ? html`<strong>${agent}</strong> ${mark("bad", "denied")} <code>${e.tool}</code> <code>${e.code}</code> ${quiet(`epoch ${e.epoch}`)}`
+      ? html`<strong>${agent}</strong> ${mark("bad", "denied")} <code>${e.tool}</code> <code>${e.code}</code>`
       : html`<strong>${agent}</strong> ${mark("good", "calls")} <code>${e.tool}</code>`;
     case "tool_error": return html`<strong>${agent}</strong> ${mark("wait", "failed")} <code>${e.tool}</code> <code>${e.code}</code>`;
     case "agent_spawned": return html`<strong>${agent}</strong> ${quiet("was spawned in role")} ${e.role}`;

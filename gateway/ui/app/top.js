@@ -29,7 +29,7 @@ const plots = new Map();
 
 /** @type {import("./screen.js").Screen} */
 export const topScreen = {
-  id: "top", title: "Top", key: "p", scope: "operator",
+  id: "top", title: "Rates", key: "p", scope: "operator",
   loadKey: () => "",
   async load(_, signal, page) {
     try {
