@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 

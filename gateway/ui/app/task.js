@@ -3,6 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
+import { addDenial, loadDenials } from "./denials.js";
 import { ask, field } from "./dialog.js";
 import { eventFacts } from "./event-facts.js";
 import { bodyOf, brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
@@ -27,7 +28,6 @@ const linksMost = 12; // in a notice
 const saidMost = 100; // entries of the conversation that are drawn at once
 const resultMost = 20_000; // characters of a result
 const writersMost = 20; // agents whose answers in progress are drawn
-const denialsRead = 1000; // for the marks of tasks in the list
 const approvalsSearched = 1000; // for those of one task
 
 /** @type {import("./screen.js").Screen} */
@@ -40,8 +40,7 @@ export const task = {
   },
   fold(data, e, place) {
     if (!place.id) {
-      if (e.type === "tool_call" && e.decision === "denied") {
-        addDenial(data.denials, e);
+      if (addDenial(data.denials, e)) {
         return true;
       }
       return ["task_started", "task_paused", "task_retried", "paused", "resumed", "result"].includes(e.type) ? "reload" : false;
@@ -82,26 +81,8 @@ export const task = {
 
 /** @param {AbortSignal} [signal] */
 async function loadTasks(signal) {
-  const [page, denied] = await Promise.all([
-    list("api/v1/tasks", {}, tasksShown, signal), get("api/v1/events", { type: "tool_call", denied: true, limit: denialsRead }, signal),
-  ]);
-  /** @type {Map<string, Set<number>>} */
-  const denials = new Map();
-  for (const e of denied.items) {
-    addDenial(denials, e);
-  }
-  return { tasks: page.items, more: page.more, denials, denialsCut: Boolean(denied.next) };
-}
-
-/**
- * Notes a denied call of a task, once.
- * @param {Map<string, Set<number>>} denials the numbers of the events by task
- * @param {any} e
- */
-function addDenial(denials, e) {
-  if (e.task) {
-    denials.set(e.task, (denials.get(e.task) ?? new Set()).add(e.seq));
-  }
+  const [page, denied] = await Promise.all([list("api/v1/tasks", {}, tasksShown, signal), loadDenials(signal)]);
+  return { tasks: page.items, more: page.more, ...denied };
 }
 
 /** @param {string} id @param {AbortSignal} signal */

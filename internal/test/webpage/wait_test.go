@@ -151,6 +151,24 @@ func TestPage_TaskDrawsWaits(t *testing.T) {
 	p.checkProblems("picture of waits")
 }
 
+// The list of the organization says which tasks had denied calls, also while it is open.
+func TestPage_OrganizationMarksDeniedCalls(t *testing.T) {
+	s := startServer(t)
+	startTask(t, s, "deny 2")
+	startTask(t, s, "nothing")
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/organization")
+	row := func(text string) string {
+		return `[...document.querySelectorAll(".row.org[data-row]")].find((r) => r.innerText.includes("` + text + `"))`
+	}
+	p.wait(row("deny 2") + `?.innerText.includes("2 denied")`)
+	p.wait(`!` + row("nothing") + `.innerText.includes("denied")`)
+	startTask(t, s, "deny 3")
+	p.wait(row("deny 3") + `?.innerText.includes("3 denied")`)
+	p.checkProblems("denied calls of the organization")
+}
+
 // The ticks of an axis after a long wait have different texts.
 func TestPage_AxisHasDistinctTexts(t *testing.T) {
 	s := startServer(t)
