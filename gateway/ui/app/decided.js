@@ -1,4 +1,4 @@
-// The calls that were decided last, and what became of them.
+// The calls that were decided last, with their outcomes.
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get } from "./api.js";
@@ -44,9 +44,9 @@ function lookAgain(page) {
 
 /** @param {any[]} list @param {Page} page */
 export function decidedList(list, page) {
-  return list.length === 0 ? nothing : html`<section aria-label="Decided"><h2>Decided</h2>
-    ${table("Decided calls, the newest first", ["Call", "Became", "Decided", "Task"], list.slice(0, shownMost).map((d) => ({
-    key: d.id, cells: [callOf(d), becameOf(d), deciderOf(d, page), taskOf(d, page)],
+  return list.length === 0 ? nothing : html`<section class="decided" aria-label="Decided"><h2>Decided</h2>
+    ${table("Decided calls, the newest first", ["Call", "Outcome", "Decided", "Task"], list.slice(0, shownMost).map((d) => ({
+    key: d.id, cells: [callOf(d), outcomeOf(d), deciderOf(d, page), taskOf(d, page)],
   })))}</section>`;
 }
 
@@ -56,7 +56,7 @@ export function decidedList(list, page) {
  * @param {Page} page
  */
 export function decidedPanel(d, page) {
-  return html`<h2>${nameOf(d)}</h2>${facts([["Became", becameOf(d)], ["Decided", deciderOf(d, page)], ["Reason", d.reason], ["Task", taskOf(d, page)]])}`;
+  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Reason", d.reason], ["Task", taskOf(d, page)]])}`;
 }
 
 /** @param {any} d */
@@ -70,21 +70,26 @@ function callOf(d) {
 }
 
 /** @param {any} d */
-function becameOf(d) {
+function outcomeOf(d) {
   switch (d.status) {
     case "approved": return mark("wait", "approved, not started");
     case "running": return mark("work", "running");
     case "ok": return mark("good", d.operation ? "approved and used" : "ran without an error");
-    case "failed": return html`${mark("bad", "ran with an error")} <code>${d.code}</code>`;
+    case "failed": return html`${mark("bad", "ran with an error")}${codeOf(d)}`;
     case "expired": return mark("off", "not decided in time");
-    case "void": return html`${mark("off", "did not run: something changed meanwhile")}${d.code ? html` <code>${d.code}</code>` : nothing}`;
+    case "void": return html`${mark("off", "did not run: something changed meanwhile")}${codeOf(d)}`;
   }
-  return mark("off", d.status);
+  return html`${mark("off", d.status)}${codeOf(d)}`;
+}
+
+/** @param {any} d */
+function codeOf(d) {
+  return d.code ? html` <code>${d.code}</code>` : nothing;
 }
 
 /** @param {any} d @param {Page} page */
 function deciderOf(d, page) {
-  return html`${d.by ? html`by ${personName(d.by)}${d.override ? ", in place of the approvers" : ""} ` : nothing}${when(d.at, page.now)}`;
+  return html`${d.by ? html`by ${personName(d.by)}${d.override ? ", in place of the approvers" : ""}, ` : nothing}${when(d.at, page.now)}`;
 }
 
 /**

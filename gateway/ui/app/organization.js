@@ -125,7 +125,7 @@ function taskRow(row, denied, index, place, page) {
   return rowFrame(row, index, place, html`
     <div role="gridcell" class="person">${twist(row, page)}<strong>${oneLine(task.text, 80)}</strong></div>
     <div role="gridcell">${statusMark(task.status)}</div>
-    <div role="gridcell" class="quiet">${denied ? mark("bad", `${number(denied)} denied`) : nothing}<span>${denied ? ", " : ""}by ${task.caller}, ${count(task.agents.length, "agent")}</span></div>
+    <div role="gridcell" class="quiet" title=${denied ? `by ${task.caller}, ${count(task.agents.length, "agent")}` : nothing}>${denied ? mark("bad", `${number(denied)} denied`) : nothing}<span>${denied ? ", " : ""}by ${task.caller}, ${count(task.agents.length, "agent")}</span></div>
     <div role="gridcell"></div>
     <div role="gridcell">${when(task.createdAt, page.now)}</div>`);
 }

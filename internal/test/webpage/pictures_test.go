@@ -36,6 +36,16 @@ func TestPage_Pictures(t *testing.T) {
 	approver.goTo("#/approvals")
 	approver.waitText("wants to call write_file")
 	approver.pictures("approvals-of-fay")
+	approver.click("aside.panel .buttons button")
+	approver.wait(`document.querySelector("aside.panel [name=args]") !== null`)
+	approver.eval(`(() => { const f = [...document.querySelectorAll("[name=args]")].at(-1); f.value = "60"; f.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`)
+	approver.waitText("The agent is told of the change.")
+	approver.pictures("arguments-edited")
+	approver.eval(`[...document.querySelectorAll("aside.panel .buttons button")].at(-1).click(); 0`)
+	approver.wait(`document.getElementById("dialog").open`)
+	approver.press("\r")
+	approver.waitText("ran without an error")
+	approver.pictures("approvals-decided")
 	p.signIn("ann")
 	places := []string{
 		"task/" + task, "task/" + task + "?event=" + deniedEvent(t, s), "roles/writer", "roles/payer", "organization/" + task, "organization?form=Picture",
