@@ -12,11 +12,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// The limits of EndedApprovals: requests that it returns, and events that it reads for each of its
-// two searches.
+// The limits of EndedApprovals: requests that it returns, and events that it searches for them.
 const (
 	maxEndedApprovals = 50
 	maxEndedEvents    = 20_000
+	maxEndedTime      = 100 * time.Millisecond // for which it searches; looked at every endedStep events
+	endedStep         = 256
 )
 
 // EndedApproval is a request for approval that was decided or has ended otherwise. It says what became
@@ -73,7 +74,7 @@ func (rt *Runtime) EndedApprovals(ctx context.Context, by identity.Principal) ([
 // endedRequests returns the requests that have ended and that are seen. first is the number of the
 // event before the first of their decisions.
 func (rt *Runtime) endedRequests(ctx context.Context, seen func(*EndedApproval) bool) (list []*EndedApproval, first uint64, err error) {
-	open, order, searched := map[string]*EndedApproval{}, []*EndedApproval{}, 0
+	open, order, searched, begin := map[string]*EndedApproval{}, []*EndedApproval{}, 0, time.Now()
 	for e, err := range rt.store.EventsBefore(ctx, isRequestEvent, math.MaxUint64) {
 		if err != nil {
 			return nil, 0, err
@@ -94,7 +95,8 @@ func (rt *Runtime) endedRequests(ctx context.Context, seen func(*EndedApproval) 
 				list = append(list, found)
 			}
 		}
-		if searched++; searched == maxEndedEvents {
+		searched++
+		if searched == maxEndedEvents || searched%endedStep == 0 && time.Since(begin) > maxEndedTime {
 			break
 		}
 	}
@@ -149,21 +151,18 @@ func (e *EndedApproval) setRequest(event journal.Event, b journal.ApprovalReques
 	return true
 }
 
-// addOutcomes adds what became of the calls that have used approvals. It reads events after a number.
+// addOutcomes adds what became of the calls that have used approvals. It reads the events after a number, which
+// endedRequests has searched.
 func (rt *Runtime) addOutcomes(ctx context.Context, list []*EndedApproval, after uint64) error {
 	f := outcomeFold{byApproval: map[string]*EndedApproval{}, calls: map[identity.CallID]bool{}, running: map[string]*EndedApproval{}}
 	for _, e := range list {
 		f.byApproval[e.Request.ID] = e
 	}
-	searched := 0
 	for e, err := range rt.store.FollowMatching(ctx, f.match, after, journal.StoredOnly) {
 		if err != nil {
 			return err
 		}
 		f.add(e)
-		if searched++; searched == maxEndedEvents {
-			break
-		}
 	}
 	return nil
 }
