@@ -1704,6 +1704,11 @@ var mutations = []mutation{
 		"./runtime TestStanding_EndsWithTask",
 	},
 	{
+		"calls that were decided are listed for all", "runtime/approval_ended.go",
+		`return e.voters[by.String()] || e.Request.isFor(vote, e.At)`, `return true`,
+		"./gateway TestApprovals_ListsWhatBecameOfThem",
+	},
+	{
 		"an approval outlives a change of the rules", "runtime/approval.go",
 		`return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)`, `return true`,
 		"./runtime TestApproval_ChangedMeanwhile",
