@@ -13,13 +13,14 @@ FUZZ ?= all
 # Duration of the steady load in make soak.
 SOAK ?= 10m
 
-# Packages that run without the race detector. The JavaScript engine is C translated to
-# Go and runs twenty times slower with it. The second line starts programs built without
-# it. The fourth has tests of one goroutine.
-# The first line waits for browsers and other programs, and starts first.
+# Packages that run without the race detector. The first line waits for browsers and other
+# programs, and starts first. The second has the JavaScript engine, which is C translated to Go
+# and runs twenty times slower with it, and starts programs that are built without it. The
+# others have one goroutine, and so has what they import.
 PLAIN = ./modules/chrome ./internal/test/webpage ./internal/test/e2e \
 	./internal/js/... ./model/script ./internal/test/contributing ./internal/test/dbtest ./examples/own-build \
-	./internal/test/api ./internal/test/embed ./internal/test/mutations ./internal/yamldoc/...
+	./internal/test/api ./internal/test/embed ./internal/test/mutations ./internal/yamldoc/... ./internal/argschema \
+	./internal/config ./internal/hours ./modules/toolbox/toolboxfile
 
 # Modules of their own, so that rolecall does not depend on what they require.
 MODULES = modules/toolservice/kafka modules/toolservice/pulsar internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release internal/tools
@@ -46,6 +47,9 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386 linux/arm64 freebsd/amd64
 export CGO_ENABLED = 0
 race: export CGO_ENABLED = 1
 
+# The race detector waits for a second before each package ends.
+race: export GORACE = atexit_sleep_ms=100
+
 # timed runs targets one after another and prints how long they took, together and each.
 timed = @start=$$(date +%s); for target in $(1); do \
 		from=$$(date +%s); $(MAKE) --no-print-directory $$target || exit 1; \
@@ -66,10 +70,10 @@ vet:
 	@for m in $(QUICK_MODULES); do go vet -C $$m ./... || exit 1; done
 
 # Both take less time with more memory: compilers and tests leave much garbage. The tests of
-# make check collect it as often as usual.
+# make check collect it as often as usual. make test, which runs before, has vetted them.
 test check: export GOGC = 800
 test check: export GOMEMLIMIT = 2GiB
-CHECKFLAGS = '-exec=env -u GOGC -u GOMEMLIMIT' -shuffle=on -timeout=20m
+CHECKFLAGS = '-exec=env -u GOGC -u GOMEMLIMIT' -shuffle=on -vet=off -timeout=20m
 
 # The packages beside the modules, since some of both wait for processes and the disk. vet
 # has run before.
