@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Organization, error) {
 	if org.program, err = org.rt.GroupManager().ClaimOwner(programOwner); err != nil {
 		return nil, errors.Join(err, org.Close())
 	}
-	org.rt.LimitUnfinished()
+	org.rt.EnforceDeadlines()
 	if o.Sandbox == nil {
 		o.Log.Warn("run_command and run_javascript are unavailable: Options.Sandbox is missing; call rolecall.Enter first in main and pass on what it returns")
 	}

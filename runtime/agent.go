@@ -39,7 +39,7 @@ type actor struct {
 
 	hold diskHold // of the current step; the next one, or the end of the goroutine, ends it
 
-	current *turnRecord // collects the request log of this turn; nil if there is none
+	turnLog *turnRecord // collects the request log of this turn; nil if there is none
 
 	requests int // to language models, since the last event that counts them
 
@@ -64,7 +64,7 @@ func (a *actor) run(ctx context.Context) {
 			err = cause
 		}
 		switch {
-		case err == errIdle && !a.rt.tracker.mayIdle(a), errors.Is(err, errHeld) && !a.rt.tracker.mayRest(a):
+		case err == errIdle && !a.rt.tracker.tryIdle(a), errors.Is(err, errPausedByPerson) && !a.rt.tracker.tryRest(a):
 			err = nil
 		case errors.Is(err, errAborted):
 			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
@@ -74,7 +74,7 @@ func (a *actor) run(ctx context.Context) {
 	if errors.Is(err, errTaskEnding) {
 		err = a.interruptCalls()
 	}
-	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, errTaskPaused) && !errors.Is(err, errHeld) && !errors.Is(err, journal.ErrClosed) {
+	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, errTaskPaused) && !errors.Is(err, errPausedByPerson) && !errors.Is(err, journal.ErrClosed) {
 		a.rt.logAgentError(a, err)
 	}
 }
@@ -89,7 +89,7 @@ func (a *actor) step(ctx context.Context) error {
 		return errTaskPaused
 	}
 	if a.rt.org.PauseReason(a.agent.ID) != "" {
-		return errHeld
+		return errPausedByPerson
 	}
 	if len(a.state.pending) == 0 && len(a.state.repairs()) == 0 {
 		if err := a.readInbox(ctx); err != nil {
@@ -160,18 +160,18 @@ func (a *actor) askModel(ctx context.Context) error {
 		return a.fail(err)
 	}
 	if err := a.checkTurns(); err != nil {
-		return a.pause(err)
+		return a.pauseTask(err)
 	}
 	answer, err := a.generate(ctx)
 	switch {
 	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
 		return context.Cause(ctx)
-	case errors.Is(err, errTaskPaused), errors.Is(err, errHeld):
+	case errors.Is(err, errTaskPaused), errors.Is(err, errPausedByPerson):
 		return err
 	case needsOperator(err):
-		return a.pause(err)
+		return a.pauseTask(err)
 	case err != nil && a.rt.org.PauseReason(a.agent.ID) != "":
-		return errHeld // the model is asked again when the agent goes on
+		return errPausedByPerson // the model is asked again when the agent goes on
 	case err != nil:
 		return a.fail(err)
 	}
@@ -287,7 +287,7 @@ func (a *actor) passCalls(ctx context.Context, calls []model.Call, refused *refu
 	ctx = a.rt.withLoggedInput(ctx, agentInput{a.rt, a.task, a.agent.ID}, "", a.event)
 	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, rec)
 	if errcode.CodeOf(err) == errcode.BudgetExceeded { // of the recorder: no call of the batch has started
-		return a.stopCalls(r, err)
+		return a.stopOverBudget(r, err)
 	}
 	return err
 }

@@ -117,15 +117,15 @@ func (h *ApprovalHash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// isDirect reports whether a program repeats the calls of a principal. The program reads an error
+// isProgram reports whether a program repeats the calls of a principal. The program reads an error
 // with the code approval_required. It is an external caller or the driver of a task.
-func (rt *Runtime) isDirect(p identity.Principal) bool {
+func (rt *Runtime) isProgram(p identity.Principal) bool {
 	return p.Kind != identity.Agent || rt.tracker.hasDriver(p.Agent)
 }
 
 // approvalKey returns the key of an approval for a call.
 func (rt *Runtime) approvalKey(p identity.Principal, call tool.Call, args string) ApprovalHash {
-	if rt.isDirect(p) {
+	if rt.isProgram(p) {
 		return hashTexts("direct", p.Holder().Key(), call.Name, args)
 	}
 	return agentKey(p.Agent, call.ID)
@@ -147,10 +147,10 @@ func hashTexts(texts ...string) ApprovalHash {
 	return ApprovalHash(h.Sum(nil))
 }
 
-// bindApproval returns the hash of what an approval is bound to besides the arguments. That is
+// bindingHash returns the hash of what an approval is bound to besides the arguments. That is
 // the definition of the tool, the rules, the role as it is, and what the caller sent besides
 // the arguments.
-func (rt *Runtime) bindApproval(p identity.Principal, call tool.Call, need gate.ApprovalNeed) ApprovalHash {
+func (rt *Runtime) bindingHash(p identity.Principal, call tool.Call, need gate.ApprovalNeed) ApprovalHash {
 	role, _ := rt.org.RoleByID(rt.roleOf(p))
 	return hashTexts(call.Name, need.Definition, need.All.Digest(), string(role.ID), strconv.FormatUint(role.Revision, 10), need.Sender)
 }
@@ -162,7 +162,7 @@ func (rt *Runtime) isBound(a *Approval, p identity.Principal, call tool.Call, ne
 	if a.Status == ApprovalGranted && !rt.isApproved(a) {
 		return false
 	}
-	return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)
+	return a.Bound == rt.bindingHash(p, call, need) && a.Rules.Contains(need.Rules)
 }
 
 // roleOf returns the role of an agent or a caller.
@@ -208,7 +208,7 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 	case !ok && need.Edited != "": // since useEdited has looked at it
 		return gate.ApprovalVerdict{ID: found.ID, Denied: voidError(call.Name, found.ID)}
 	case !ok:
-		if id, covered := rt.findStanding(p, call, need); covered {
+		if id, covered := rt.reserveStanding(p, call, need); covered {
 			return gate.ApprovalVerdict{ID: id, Granted: true}
 		}
 		return rt.newVerdict(p, call)
@@ -218,7 +218,7 @@ func (rt *Runtime) FindApproval(p identity.Principal, call tool.Call, need gate.
 		return gate.ApprovalVerdict{ID: found.ID, Denied: deniedError(found, "deadline")}
 	case found.Status == ApprovalGranted && found.Digest == need.Args:
 		return gate.ApprovalVerdict{ID: found.ID, Granted: true}
-	case rt.isDirect(p):
+	case rt.isProgram(p):
 		return gate.ApprovalVerdict{ID: found.ID, Denied: requiredError(call.Name, found.ID)}
 	}
 	return gate.ApprovalVerdict{ID: found.ID}
@@ -238,7 +238,7 @@ func (rt *Runtime) newVerdict(p identity.Principal, call tool.Call) gate.Approva
 		return gate.ApprovalVerdict{Denied: err}
 	}
 	id := identity.NewID()
-	if rt.isDirect(p) {
+	if rt.isProgram(p) {
 		return gate.ApprovalVerdict{ID: id, Denied: requiredError(call.Name, id)}
 	}
 	return gate.ApprovalVerdict{ID: id}
@@ -272,7 +272,7 @@ func (rt *Runtime) newApproval(p identity.Principal, c *gate.Admission, reason s
 	a := Approval{
 		ID: c.Approval(), Status: ApprovalWaiting, Starter: rt.starterOf(p), Call: c.Request.ID, Tool: c.Request.Name,
 		Reason: shortReason(reason), Rules: need.Rules, Epoch: c.Decision.Epoch(), Asked: now, Until: now.Add(need.Rules.Deadline()),
-		Digest: need.Args, Asks: need.Args, Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindApproval(p, c.Request.Call, need),
+		Digest: need.Args, Asks: need.Args, Key: rt.approvalKey(p, c.Request.Call, need.Args), Bound: rt.bindingHash(p, c.Request.Call, need),
 		Role: rt.roleName(org.Agent{Role: rt.roleOf(p)}), RoleID: rt.roleOf(p),
 	}
 	if p.Kind == identity.Agent {
@@ -325,9 +325,9 @@ func (rt *Runtime) votesNow(votes []ApprovalVote) (people []approval.Vote) {
 	return people
 }
 
-// CheckCredentials sets what reports whether a credential of ApproverAuth is active. Without it no
+// SetCredentialCheck sets what reports whether a credential of ApproverAuth is active. Without it no
 // vote with a credential counts.
-func (rt *Runtime) CheckCredentials(isActive func(credential string) bool) {
+func (rt *Runtime) SetCredentialCheck(isActive func(credential string) bool) {
 	rt.credentials.Store(&isActive)
 }
 

@@ -31,7 +31,7 @@ func (b *bank) decideWith(t *testing.T, by, credential string, d runtime.Approva
 func (b *bank) revocable() (revoke func(credential string)) {
 	revoked := new(atomic.Value)
 	revoked.Store("")
-	b.CheckCredentials(func(c string) bool { return c != revoked.Load() })
+	b.SetCredentialCheck(func(c string) bool { return c != revoked.Load() })
 	return func(c string) { revoked.Store(c) }
 }
 

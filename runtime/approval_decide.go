@@ -46,7 +46,7 @@ const maxDecided = 1000
 type ApproverAuth struct {
 	How string // for the record
 
-	// Credential names the credential of the person, for CheckCredentials. It is "" for access that
+	// Credential names the credential of the person, for SetCredentialCheck. It is "" for access that
 	// cannot be revoked, such as access to the data directory.
 	Credential string
 }
@@ -76,11 +76,11 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 	list, shown := slices.Clone(list), make([]json.RawMessage, len(list))
 	for i, d := range list {
 		out[i].ID = d.ID
-		if shown[i], out[i].Err = rt.overriddenArgs(ctx, by, &list[i]); out[i].Err != nil {
+		if shown[i], out[i].Err = rt.prepareOverride(ctx, by, &list[i]); out[i].Err != nil {
 			continue
 		}
-		if edited[i], out[i].Err = rt.checkEdited(ctx, by, &list[i]); out[i].Err == nil {
-			rests[i], out[i].Err = rt.checkPattern(ctx, by, &list[i])
+		if edited[i], out[i].Err = rt.prepareEdited(ctx, by, &list[i]); out[i].Err == nil {
+			rests[i], out[i].Err = rt.preparePattern(ctx, by, &list[i])
 		}
 	}
 	var decided []Approval
@@ -98,7 +98,7 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 				continue
 			}
 			e.Auth, out[i].Outcome = auth.How, e.Outcome
-			if s, ok := rt.grantPattern(&a, d.Pattern, rests[i]); ok {
+			if s, ok := rt.newStanding(&a, d.Pattern, rests[i]); ok {
 				rt.storeStanding(b, s)
 				e.Standing, out[i].Standing = s.ID, s.ID
 			}
@@ -116,7 +116,7 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 	if err != nil {
 		return nil, err
 	}
-	rt.wakeApproved(decided)
+	rt.wakeDecided(decided)
 	return out, nil
 }
 
@@ -133,11 +133,11 @@ func (rt *Runtime) approvalOf(by identity.Principal, id string) (Approval, error
 // sees the requests that people in its role approve.
 func (rt *Runtime) maySee(by identity.Principal, a *Approval) bool {
 	vote, ok := rt.voteOf(by)
-	return ok && a.isFor(vote, rt.now())
+	return ok && a.isShownTo(vote, rt.now())
 }
 
-// isFor reports whether a request is shown to the people of a vote.
-func (a *Approval) isFor(vote approval.Vote, now time.Time) bool {
+// isShownTo reports whether a request is shown to the people of a vote.
+func (a *Approval) isShownTo(vote approval.Vote, now time.Time) bool {
 	return vote.Operator || a.Rules.Admits(vote, now.Sub(a.Asked))
 }
 
@@ -170,7 +170,7 @@ func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d Ap
 	}
 	vote, _ := rt.voteOf(by)
 	e.As, a.Rules, a.Votes = vote.Role, a.Rules.Add(edited), rt.countedVotes(a.Votes)
-	if err := rt.mayDecide(by, vote, &a, &d); err != nil {
+	if err := rt.checkDecision(by, vote, &a, &d); err != nil {
 		return a, e, err
 	}
 	if !d.Approve {
@@ -195,7 +195,7 @@ func (rt *Runtime) decideApproval(by identity.Principal, auth ApproverAuth, d Ap
 
 // endedAs returns the state of a request that cannot be decided.
 func (a *Approval) endedAs(rt *Runtime) ApprovalStatus {
-	if !rt.now().Before(a.Until) && a.ends() {
+	if !rt.now().Before(a.Until) && a.canExpire() {
 		return ApprovalExpired
 	}
 	return a.Status
@@ -213,23 +213,23 @@ func (a *Approval) hasVoted(by identity.Principal) bool {
 	return slices.ContainsFunc(a.Votes, func(v ApprovalVote) bool { return v.User == string(by.User) })
 }
 
-// mayDecide returns an error unless a principal may decide about a request.
-func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Approval, d *ApprovalDecision) error {
+// checkDecision returns an error unless a principal may decide about a request.
+func (rt *Runtime) checkDecision(by identity.Principal, vote approval.Vote, a *Approval, d *ApprovalDecision) error {
 	operator := by.Kind == identity.Operator
 	switch {
 	case d.Override && a.Operation != "":
-		return a.forbidden("an operation of an operator is approved by its approvers only")
+		return a.forbiddenError("an operation of an operator is approved by its approvers only")
 	case d.Override && (!operator || d.Reason == "" || !d.Approve):
-		return a.forbidden("only an operator approves in place of the approvers, with a reason")
+		return a.forbiddenError("only an operator approves in place of the approvers, with a reason")
 	case d.Digest != "" && d.Digest != a.Digest:
 		return errcode.New(errcode.Conflict, "decide about the request %s: its arguments are not those that you have seen; look at it again", a.ID).With("digest", a.Digest)
 	case d.Override || !d.Approve && operator:
 		return nil
 	case !d.Approve:
-		return a.forbidden(rt.notNamed(vote, a))
+		return a.forbiddenError(rt.notNamedReason(vote, a))
 	}
 	if refusal := rt.refusalOf(by, vote, a); refusal != "" {
-		return a.forbidden(refusal)
+		return a.forbiddenError(refusal)
 	}
 	if d.Args == nil && a.hasVoted(by) {
 		return errcode.New(errcode.Conflict, "decide about the request %s: you have approved it already; another person must", a.ID)
@@ -239,7 +239,7 @@ func (rt *Runtime) mayDecide(by identity.Principal, vote approval.Vote, a *Appro
 
 // refusalOf says why the approval of a principal does not count for a request, "" if it counts.
 func (rt *Runtime) refusalOf(by identity.Principal, vote approval.Vote, a *Approval) string {
-	if reason := rt.notNamed(vote, a); reason != "" {
+	if reason := rt.notNamedReason(vote, a); reason != "" {
 		return reason
 	}
 	switch {
@@ -251,17 +251,17 @@ func (rt *Runtime) refusalOf(by identity.Principal, vote approval.Vote, a *Appro
 	return ""
 }
 
-// notNamed says that the rules of a request do not name the people of a vote now. It returns "" if
+// notNamedReason says that the rules of a request do not name the people of a vote now. It returns "" if
 // the rules name them.
-func (rt *Runtime) notNamed(vote approval.Vote, a *Approval) string {
+func (rt *Runtime) notNamedReason(vote approval.Vote, a *Approval) string {
 	if a.Rules.Admits(vote, rt.now().Sub(a.Asked)) {
 		return ""
 	}
 	return "its rules do not name you as an approver; an operator may override them with a reason"
 }
 
-// forbidden returns the error for a decision that a principal may not make, nil without a reason.
-func (a *Approval) forbidden(reason string) error {
+// forbiddenError returns the error for a decision that a principal may not make, nil without a reason.
+func (a *Approval) forbiddenError(reason string) error {
 	if reason == "" {
 		return nil
 	}
@@ -284,9 +284,9 @@ func (a *Approval) principal() identity.Principal {
 	return by
 }
 
-// checkEdited normalizes the arguments that a person sets, and returns the rules that select them.
+// prepareEdited normalizes the arguments that a person sets, and returns the rules that select them.
 // It returns an error unless the gate would let the call run with them.
-func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) (approval.Rules, error) {
+func (rt *Runtime) prepareEdited(ctx context.Context, by identity.Principal, d *ApprovalDecision) (approval.Rules, error) {
 	if d.Args == nil {
 		return nil, nil
 	}
@@ -305,10 +305,11 @@ func (rt *Runtime) checkEdited(ctx context.Context, by identity.Principal, d *Ap
 	return need.Rules, err
 }
 
-// overriddenArgs returns the arguments of a call that an operator wants to approve in place of the
-// approvers. It returns nil for another decision. The decision is then about these arguments.
-func (rt *Runtime) overriddenArgs(ctx context.Context, by identity.Principal, d *ApprovalDecision) (json.RawMessage, error) {
-	if !d.Override || !rt.isHeld(by, approval.Override) {
+// prepareOverride returns the arguments of a call that an operator wants to approve in place of the
+// approvers. It sets the digest of the decision, which is then about these arguments. It returns
+// nil for another decision.
+func (rt *Runtime) prepareOverride(ctx context.Context, by identity.Principal, d *ApprovalDecision) (json.RawMessage, error) {
+	if !d.Override || !rt.needsApproval(by, approval.Override) {
 		return nil, nil
 	}
 	a, args, err := rt.FindApprovalRequest(ctx, by, d.ID)
@@ -330,7 +331,7 @@ func (rt *Runtime) ListApprovals(by identity.Principal) []Approval {
 	now := rt.now()
 	vote, ok := rt.voteOf(by)
 	return rt.approvals.list(func(a *Approval) bool {
-		return ok && a.Status == ApprovalWaiting && now.Before(a.Until) && a.isFor(vote, now)
+		return ok && a.Status == ApprovalWaiting && now.Before(a.Until) && a.isShownTo(vote, now)
 	})
 }
 

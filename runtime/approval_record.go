@@ -60,10 +60,10 @@ func (rt *Runtime) storeApproval(b *journal.Batch, a Approval) {
 	b.Put = append(b.Put, journal.Record{Kind: kindApproval, Key: a.ID, Value: a.encode()})
 }
 
-// checkTaken returns gate.ErrSuperseded if the approval of an allowed call is not granted any more.
+// checkApprovals returns gate.ErrSuperseded if the approval of an allowed call is not granted any more.
 // It also does so if another request for a denied call was recorded since. It is called within the
 // commit that starts the call.
-func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) error {
+func (rt *Runtime) checkApprovals(p identity.Principal, calls []*gate.Admission) error {
 	uses := map[string]int{} // of standing approvals, by id
 	for _, c := range calls {
 		need, asks := c.Need()
@@ -94,10 +94,10 @@ func (rt *Runtime) checkTaken(p identity.Principal, calls []*gate.Admission) err
 	return nil
 }
 
-// takeApprovals removes the approvals that calls use, and the refusals that end calls. The
+// useApprovals removes the approvals that calls use, and the refusals that end calls. The
 // request of an agent's call that was denied for another reason, or that needs none any more, is
-// void. It is called within the commit that records the decisions, after checkTaken.
-func (rt *Runtime) takeApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission) {
+// void. It is called within the commit that records the decisions, after checkApprovals.
+func (rt *Runtime) useApprovals(b *journal.Batch, p identity.Principal, calls []*gate.Admission) {
 	if rt.approvals.isEmpty() && rt.standing.isEmpty() {
 		return
 	}
@@ -132,7 +132,7 @@ func (rt *Runtime) endApproval(b *journal.Batch, a Approval, outcome, reason str
 // voidApprovals ends the requests of a task whose calls will not run. It is called within a
 // commit.
 func (rt *Runtime) voidApprovals(b *journal.Batch, task identity.TaskID, reason string, match func(*Approval) bool) {
-	if !rt.approvals.holdsTask(task) {
+	if !rt.approvals.hasRequests(task) {
 		return
 	}
 	for _, a := range rt.approvals.list(match) {
@@ -149,21 +149,21 @@ func (rt *Runtime) mayCall(p identity.Principal, tool string) bool {
 // considers the requests that a change of the role may concern. With allRoles it considers all
 // requests. It is called within a commit, before the change.
 func (rt *Runtime) callableRequests(role identity.RoleID) []*Approval {
-	return slices.DeleteFunc(rt.requestsBelow(role), func(a *Approval) bool { return !rt.mayCall(a.principal(), a.Tool) })
+	return slices.DeleteFunc(rt.requestsConcerned(role), func(a *Approval) bool { return !rt.mayCall(a.principal(), a.Tool) })
 }
 
 // allRoles stands for all roles in callableRequests.
 const allRoles identity.RoleID = ""
 
-// requestsBelow returns the requests for calls that a change of a role may concern, in no order.
-func (rt *Runtime) requestsBelow(role identity.RoleID) []*Approval {
+// requestsConcerned returns the requests for calls that a change of a role may concern, in no order.
+func (rt *Runtime) requestsConcerned(role identity.RoleID) []*Approval {
 	switch {
 	case rt.approvals.isEmpty():
 		return nil
 	case role == allRoles:
-		return rt.approvals.calls()
+		return rt.approvals.callRequests()
 	}
-	return rt.approvals.callsOf(rt.org.RolesConcerned(role))
+	return rt.approvals.callRequestsOf(rt.org.RolesConcerned(role))
 }
 
 // lostRequests are requests that ended because their callers have lost the tool.
@@ -181,7 +181,7 @@ func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRe
 			lost.list = append(lost.list, *a)
 		}
 	}
-	slices.SortFunc(lost.list, olderRequest)
+	slices.SortFunc(lost.list, byAsked)
 	for _, a := range lost.list {
 		if rt.tracker.acquire(a.Task) { // the request does not keep the task from ending any more
 			lost.tasks = append(lost.tasks, a.Task)
@@ -195,7 +195,7 @@ func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRe
 // lostInPause returns the requests whose agents and callers have lost the tool while a role was
 // paused, which has just been resumed. Tools of closed groups are not lost.
 func (rt *Runtime) lostInPause(role identity.RoleID) []*Approval {
-	return slices.DeleteFunc(rt.requestsBelow(role), func(a *Approval) bool { return rt.isClosed(a.principal(), a.Tool) })
+	return slices.DeleteFunc(rt.requestsConcerned(role), func(a *Approval) bool { return rt.isClosed(a.principal(), a.Tool) })
 }
 
 // isClosed reports whether hours keep a tool from a principal.
@@ -215,7 +215,7 @@ func (rt *Runtime) isClosed(p identity.Principal, name string) bool {
 
 // wakeLost lets the agents go on whose requests voidLost has ended.
 func (rt *Runtime) wakeLost(lost lostRequests) {
-	rt.wakeApproved(lost.list)
+	rt.wakeDecided(lost.list)
 	for _, id := range lost.tasks {
 		rt.releaseTask(id)
 	}
@@ -254,7 +254,7 @@ func (rt *Runtime) expireApprovals() {
 	if err != nil {
 		rt.log.Error("requests for approval not ended", "error", err)
 	}
-	rt.wakeApproved(ended)
+	rt.wakeDecided(ended)
 }
 
 // escalateApproval records that more people may approve a request now. It is called within a
@@ -273,8 +273,8 @@ func (rt *Runtime) escalateApproval(b *journal.Batch, a Approval) {
 	rt.storeApproval(b, a)
 }
 
-// wakeApproved lets the agents go on whose calls were decided about.
-func (rt *Runtime) wakeApproved(list []Approval) {
+// wakeDecided lets the agents go on whose calls were decided about.
+func (rt *Runtime) wakeDecided(list []Approval) {
 	for _, a := range list {
 		if a.Agent != "" {
 			rt.wake(a.Agent)
@@ -328,9 +328,9 @@ type editedResult struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// tellEdited returns the result of a call as its agent reads it: with the arguments, if an
+// withEditedArgs returns the result of a call as its agent reads it: with the arguments, if an
 // approver has set them.
-func (a *actor) tellEdited(c *gate.Admission, result json.RawMessage) json.RawMessage {
+func (a *actor) withEditedArgs(c *gate.Admission, result json.RawMessage) json.RawMessage {
 	at := slices.IndexFunc(a.state.pending, func(p model.Call) bool { return p.ID == c.Request.ID })
 	if c.Approval() == "" || !c.Allowed() || at < 0 || approval.DigestJSON(a.state.pending[at].Args) == approval.DigestJSON(c.Request.Args) {
 		return result

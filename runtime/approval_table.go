@@ -66,8 +66,8 @@ func (t *approvalTable) isEmpty() bool {
 	return len(t.byID) == 0
 }
 
-// holdsTask reports whether a task has a request that has not ended.
-func (t *approvalTable) holdsTask(id identity.TaskID) bool {
+// hasRequests reports whether a task has a request that has not ended.
+func (t *approvalTable) hasRequests(id identity.TaskID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byTask[id] > 0
@@ -120,13 +120,15 @@ func (t *approvalTable) put(a Approval) {
 	}
 }
 
-// ends reports whether the time of a request can end.
-func (a *Approval) ends() bool { return a.Status == ApprovalWaiting || a.Status == ApprovalGranted }
+// canExpire reports whether the time of a request can end.
+func (a *Approval) canExpire() bool {
+	return a.Status == ApprovalWaiting || a.Status == ApprovalGranted
+}
 
 // nextTime returns when a request escalates or its time ends, whichever is first. It is zero if
 // neither happens any more.
 func (a *Approval) nextTime() time.Time {
-	if !a.ends() {
+	if !a.canExpire() {
 		return time.Time{}
 	}
 	if e, ok := a.nextEscalation(); ok && a.Asked.Add(e.After).Before(a.Until) {
@@ -187,29 +189,29 @@ func (t *approvalTable) removeFromRole(a *Approval) {
 	}
 }
 
-// calls returns the requests for calls that are not denied or expired, in no order. Callers must
+// callRequests returns the requests for calls that are not denied or expired, in no order. Callers must
 // not change them.
-func (t *approvalTable) calls() []*Approval {
+func (t *approvalTable) callRequests() []*Approval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.callsIn(slices.Collect(maps.Keys(t.byRole)))
+	return t.callRequestsIn(slices.Collect(maps.Keys(t.byRole)))
 }
 
-// callsOf is calls for the agents and callers that have one of these roles.
-func (t *approvalTable) callsOf(roles []identity.RoleID) []*Approval {
+// callRequestsOf is callRequests for the agents and callers that have one of these roles.
+func (t *approvalTable) callRequestsOf(roles []identity.RoleID) []*Approval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.callsIn(append(roles, roleUnknown))
+	return t.callRequestsIn(append(roles, roleUnknown))
 }
 
 // roleUnknown is the RoleID of requests that earlier versions have stored.
 const roleUnknown identity.RoleID = ""
 
-// callsIn must be called with mu held.
-func (t *approvalTable) callsIn(roles []identity.RoleID) (list []*Approval) {
+// callRequestsIn must be called with mu held.
+func (t *approvalTable) callRequestsIn(roles []identity.RoleID) (list []*Approval) {
 	for _, role := range roles {
 		for a := range t.byRole[role] {
-			if a.ends() {
+			if a.canExpire() {
 				list = append(list, a)
 			}
 		}
@@ -234,12 +236,12 @@ func (t *approvalTable) list(match func(*Approval) bool) []Approval {
 			list = append(list, *a)
 		}
 	}
-	slices.SortFunc(list, olderRequest)
+	slices.SortFunc(list, byAsked)
 	return list
 }
 
-// olderRequest compares requests by the time at which people were asked.
-func olderRequest(a, b Approval) int {
+// byAsked compares requests by the time at which people were asked.
+func byAsked(a, b Approval) int {
 	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.ID, b.ID))
 }
 
@@ -279,8 +281,8 @@ func (t *approvalTable) setTimer(next time.Time) {
 	}
 }
 
-// load returns how many requests wait, and when the oldest of them was asked about.
-func (t *approvalTable) load() (waiting int, oldest time.Time) {
+// figures returns how many requests wait, and when the oldest of them was asked about.
+func (t *approvalTable) figures() (waiting int, oldest time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -295,15 +297,15 @@ func (t *approvalTable) load() (waiting int, oldest time.Time) {
 	return waiting, oldest
 }
 
-// begin calls expire, on a goroutine of its own, when requests escalate or their time is over.
-func (t *approvalTable) begin(expire func()) {
+// startTimer calls expire, on a goroutine of its own, when requests escalate or their time is over.
+func (t *approvalTable) startTimer(expire func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timer = time.AfterFunc(time.Hour, expire)
 	t.setTimer(t.next)
 }
 
-func (t *approvalTable) stop() {
+func (t *approvalTable) stopTimer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timer != nil {

@@ -178,7 +178,7 @@ func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 	}
 	defer hold.end()
 	defer h.rt.acquireLargeCommit(c.By, record.Size)()
-	err = h.rt.change(c.By, func(b *journal.Batch) error {
+	err = h.rt.commitBy(c.By, func(b *journal.Batch) error {
 		store.references.add(record.Blob)
 		b.Put = put
 		return nil

@@ -120,8 +120,8 @@ func (s *ArtifactStore) recordFields(ctx context.Context, kind, field string) it
 	}
 }
 
-// hashes matches the hash of a content in an event.
-var hashes = textutil.LazyPattern(`[0-9a-f]{64}`)
+// hashPattern matches the hash of a content in an event.
+var hashPattern = textutil.LazyPattern(`[0-9a-f]{64}`)
 
 // dropReferencedByEvents removes from found what an event references. It reads
 // the whole log, so it returns early if found is empty.
@@ -137,7 +137,7 @@ func (s *ArtifactStore) dropReferencedByEvents(ctx context.Context, found map[st
 		if err != nil {
 			return err
 		}
-		for _, hash := range hashes().FindAll(text, -1) {
+		for _, hash := range hashPattern().FindAll(text, -1) {
 			delete(found, string(hash))
 		}
 	}

@@ -67,16 +67,16 @@ type reservation struct {
 // The request counts against the limits of requests, also if it fails.
 //
 // Errors: budget_exceeded, with errAgentBudget for the budget of an agent; errNoRequests;
-// errTaskPaused; errHeld; the cause of the end of ctx.
+// errTaskPaused; errPausedByPerson; the cause of the end of ctx.
 func (rt *Runtime) reserve(ctx context.Context, agent org.Agent, tokens int) (reservation, error) {
 	limit := rt.LimitsOf(agent.Task)
-	run, err := rt.taskSpending(ctx, agent.Task)
+	run, err := rt.loadTaskUsage(ctx, agent.Task)
 	if err != nil {
 		return reservation{}, err
 	}
 	for {
 		if rt.org.PauseReason(agent.ID) != "" {
-			return reservation{}, errHeld
+			return reservation{}, errPausedByPerson
 		}
 		r, released, err := rt.tracker.reserve(run, agent, limit, int64(tokens)+answerReserve)
 		if released == nil {
@@ -224,10 +224,10 @@ func (s *taskUsage) wake() {
 	}
 }
 
-// taskSpending returns the run of a task with its usage loaded. That of a
+// loadTaskUsage returns the run of a task with its usage loaded. That of a
 // resumed task is summed up from its record first.
-func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskRun, error) {
-	run, loaded := rt.tracker.spending(id)
+func (rt *Runtime) loadTaskUsage(ctx context.Context, id identity.TaskID) (*taskRun, error) {
+	run, loaded := rt.tracker.runWithUsage(id)
 	switch {
 	case run == nil:
 		return nil, errTerminated
@@ -240,22 +240,22 @@ func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskR
 	}
 	before, err := rt.tally(ctx, task)
 	if err == nil {
-		rt.tracker.setSpendingBefore(run, before.budgets)
+		rt.tracker.setEarlierUsage(run, before.budgets)
 	}
 	return run, err
 }
 
-// spending returns a tracked task, or nil, and whether its usage is loaded.
-func (t *tracker) spending(id identity.TaskID) (run *taskRun, loaded bool) {
+// runWithUsage returns a tracked task, or nil, and whether its usage is loaded.
+func (t *tracker) runWithUsage(id identity.TaskID) (run *taskRun, loaded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run = t.tasks[id]
 	return run, run != nil && run.spent.loaded
 }
 
-// setSpendingBefore sets the usage of earlier processes of a task, once. Agents that have ended
+// setEarlierUsage sets the usage of earlier processes of a task, once. Agents that have ended
 // since it was read have no budget.
-func (t *tracker) setSpendingBefore(run *taskRun, before *budgetTree) {
+func (t *tracker) setEarlierUsage(run *taskRun, before *budgetTree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run.spent.loaded {

@@ -47,7 +47,7 @@ func (rt *Runtime) prepareBudget(ctx context.Context, parent identity.AgentID, s
 	if !ok {
 		return errcode.New(errcode.AgentNotFound, "spawn an agent: agent %q is terminated", parent)
 	}
-	_, err := rt.taskSpending(ctx, a.Task)
+	_, err := rt.loadTaskUsage(ctx, a.Task)
 	if errors.Is(err, errTerminated) {
 		return errBudgetStopped
 	}
@@ -89,7 +89,7 @@ func (t *tracker) takeBudget(parent org.Agent, id identity.AgentID, budget spawn
 	if short := n.shortage(reserved); short != nil {
 		return short.spawnError(reserved)
 	}
-	s.grow(n, id, "", limit, reserved)
+	s.addAgent(n, id, "", limit, reserved)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (t *TaskTally) foldBudgets(e journal.Event) {
 	case journal.AgentSpawned:
 		t.parents[e.Agent] = b.Parent
 		limit, reserved := spawnBudget{part: allowanceOf(b.Budget), most: allowanceOf(b.Most)}.limits()
-		t.budgets.grow(t.nodeOf(b.Parent), e.Agent, b.Name, limit, reserved)
+		t.budgets.addAgent(t.nodeOf(b.Parent), e.Agent, b.Name, limit, reserved)
 	case journal.AgentTerminated:
 		t.budgets.end(e.Agent)
 	case journal.TaskRetried:

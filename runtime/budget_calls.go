@@ -40,8 +40,8 @@ func (t *tracker) checkCalls(a *actor, n int64, most ActiveLimits) error {
 	return nil
 }
 
-// startedCalls returns how many calls a batch starts.
-func startedCalls(b *journal.Batch) (n int) {
+// countStartedCalls returns how many calls a batch starts.
+func countStartedCalls(b *journal.Batch) (n int) {
 	for _, e := range b.Events {
 		if c, ok := e.Body.(journal.ToolCall); ok && c.Decision == journal.Allowed {
 			n++
@@ -50,18 +50,18 @@ func startedCalls(b *journal.Batch) (n int) {
 	return n
 }
 
-// stopCalls stops an agent whose calls do not fit a budget. At the limit of the task it pauses the
+// stopOverBudget stops an agent whose calls do not fit a budget. At the limit of the task it pauses the
 // task: the answer is recorded, and its calls are decided when the task is retried. At the limit
 // of an agent the turn fails. A program that drives the agent gets the error.
-func (a *actor) stopCalls(r *recorder, cause error) error {
+func (a *actor) stopOverBudget(r *recorder, cause error) error {
 	if !r.driven {
-		if err := r.keepAnswer(); err != nil {
+		if err := r.recordAnswer(); err != nil {
 			return err
 		}
 	}
 	switch {
 	case needsOperator(cause):
-		if err := a.pause(cause); !r.driven || !errors.Is(err, errTaskPaused) {
+		if err := a.pauseTask(cause); !r.driven || !errors.Is(err, errTaskPaused) {
 			return err
 		}
 		return cause

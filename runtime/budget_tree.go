@@ -98,9 +98,9 @@ func (t *budgetTree) nodeOf(id identity.AgentID, parentOf func(identity.AgentID)
 	return &t.task
 }
 
-// grow adds the budget of a new agent below parent, of which a part is reserved there. A limit of
+// addAgent adds the budget of a new agent below parent, of which a part is reserved there. A limit of
 // zero adds none.
-func (t *budgetTree) grow(parent *budgetNode, id identity.AgentID, name string, limit, reserved amounts) {
+func (t *budgetTree) addAgent(parent *budgetNode, id identity.AgentID, name string, limit, reserved amounts) {
 	if limit == (amounts{}) {
 		return
 	}

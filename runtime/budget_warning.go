@@ -16,7 +16,7 @@ func (a *actor) noteBudgets(b *journal.Batch) {
 	if slices.ContainsFunc(b.Events, endsWork) {
 		a.rt.tracker.changeBudgets(a.task, func(s *budgetTree) { s.stopKeeping(a.agent.ID) })
 	}
-	started := startedCalls(b)
+	started := countStartedCalls(b)
 	if started > 0 {
 		a.rt.tracker.changeBudgets(a.task, func(s *budgetTree) {
 			s.nodeOf(a.agent.ID, a.rt.tracker.parentOf).used[callQuantity] += int64(started)
@@ -26,20 +26,20 @@ func (a *actor) noteBudgets(b *journal.Batch) {
 		return
 	}
 	most := a.rt.LimitsOf(a.task)
-	for _, w := range a.rt.tracker.newWarnings(a, most) {
+	for _, w := range a.rt.tracker.takeWarnings(a, most) {
 		b.Events = append(b.Events, a.event(w))
 	}
-	if w, ok := a.rt.tracker.newTimeWarning(a.task, a.rt.timeOf(a.task), most.Budget.WarnAt); ok {
+	if w, ok := a.rt.tracker.takeTimeWarning(a.task, a.rt.timeOf(a.task), most.Budget.WarnAt); ok {
 		b.Events = append(b.Events, a.event(w))
 	}
 }
 
-// newWarnings returns the warnings about the budgets that an agent uses which are not recorded
+// takeWarnings returns the warnings about the budgets that an agent uses which are not recorded
 // yet, and remembers them.
-func (t *tracker) newWarnings(a *actor, most ActiveLimits) (list []journal.BudgetWarning) {
+func (t *tracker) takeWarnings(a *actor, most ActiveLimits) (list []journal.BudgetWarning) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.warnings(a, most) {
+	for _, w := range t.nearlySpentBudgets(a, most) {
 		if n := w.node; n.warned[w.quantity] != n.limit[w.quantity] {
 			n.warned[w.quantity] = n.limit[w.quantity]
 			list = append(list, journal.BudgetWarning{Owner: n.agent, Quantity: w.quantity.String(), Used: w.used, Limit: n.limit[w.quantity]})
@@ -48,16 +48,16 @@ func (t *tracker) newWarnings(a *actor, most ActiveLimits) (list []journal.Budge
 	return list
 }
 
-// spentBudget is a budget of which a large part is used.
-type spentBudget struct {
+// nearlySpentBudget is a budget of which a large part is used.
+type nearlySpentBudget struct {
 	node     *budgetNode
 	quantity quantity
 	used     int64
 }
 
-// warnings lists the budgets of an agent that are largely used. Its own budget comes first, and the
+// nearlySpentBudgets lists the budgets of an agent that are largely used. Its own budget comes first, and the
 // budget of the task last. warnings must be called with mu held.
-func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
+func (t *tracker) nearlySpentBudgets(a *actor, most ActiveLimits) (list []nearlySpentBudget) {
 	run := t.tasks[a.task]
 	if run == nil || !run.spent.loaded {
 		return nil
@@ -67,7 +67,7 @@ func (t *tracker) warnings(a *actor, most ActiveLimits) (list []spentBudget) {
 	for n := s.nodeOf(a.agent.ID, t.parentOf); n != nil; n = n.parent {
 		for q := range quantities {
 			if n.nearlySpent(q, most.Budget.WarnAt) {
-				list = append(list, spentBudget{n, q, n.sum(q, sumParts{})})
+				list = append(list, nearlySpentBudget{n, q, n.sum(q, sumParts{})})
 			}
 		}
 	}
@@ -80,7 +80,7 @@ const maxBudgetLines = 4
 // budgetNote returns the text for a model about the budgets and the time that are nearly spent. It
 // returns "" if none is nearly spent. It loads the usage of a task that was resumed.
 func (a *actor) budgetNote(ctx context.Context) (string, error) {
-	if _, err := a.rt.taskSpending(ctx, a.task); err != nil {
+	if _, err := a.rt.loadTaskUsage(ctx, a.task); err != nil {
 		return "", err
 	}
 	most := a.rt.LimitsOf(a.task)
@@ -101,7 +101,7 @@ func (a *actor) budgetNote(ctx context.Context) (string, error) {
 func (t *tracker) budgetLines(a *actor, most ActiveLimits) (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.warnings(a, most) {
+	for _, w := range t.nearlySpentBudgets(a, most) {
 		limit := w.node.limit[w.quantity]
 		lines = append(lines, fmt.Sprintf("%s: %s of %s %v are used.", w.node.ownerFor(a.agent.ID), amountText(w.quantity, w.used), amountText(w.quantity, limit), w.quantity))
 	}

@@ -112,10 +112,10 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 		b.Put = storeRecords(rt.org.EpochRecords())
 		if s.Item != nil {
 			rt.useApproval(b, s.Item.Requester, forItem)
-			rt.itemChanged(b, *s.Item)
+			rt.addItemChange(b, *s.Item)
 		}
 		for _, e := range edits {
-			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
+			rt.addRoleChange(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}
 		rt.setOversight(b, s, granted)
 		lost = rt.voidLost(b, callable)
@@ -156,7 +156,7 @@ func allIfNil(set *toolgroups.GroupSet) toolgroups.GroupSet {
 }
 
 // advanceEpoch advances the epoch once per process that runs agents. The registered tools may
-// differ from the tools of the previous process.
+// differ from the tools of the previous process. From then on, requests for approval expire.
 func (rt *Runtime) advanceEpoch() error {
 	rt.advanceMu.Lock()
 	defer rt.advanceMu.Unlock()
@@ -168,7 +168,7 @@ func (rt *Runtime) advanceEpoch() error {
 		return nil
 	}})
 	if rt.advanced = err == nil; rt.advanced {
-		rt.approvals.begin(rt.expireApprovals)
+		rt.approvals.startTimer(rt.expireApprovals)
 	}
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// contextWindow is the assumed context window of models other than language
+// assumedWindow is the assumed context window of models other than language
 // models, in tokens.
-const contextWindow = 128_000
+const assumedWindow = 128_000
 
 // ContextUsage implements builtin.ContextManager. It returns the tokens that the
 // provider counted for the last answer, plus an estimate of the content that was
@@ -46,8 +46,8 @@ func (h *ToolHost) CompressContext(_ context.Context, c tool.Call, summary strin
 		return a.state.compression.Compression, nil
 	}
 	cut := a.state.cutIndex(keep)
-	if cut <= a.state.compressedItems() {
-		return builtin.Compression{Before: a.state.sentItems(), After: a.state.sentItems()}, nil
+	if cut <= a.state.compressedCount() {
+		return builtin.Compression{Before: a.state.sentCount(), After: a.state.sentCount()}, nil
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Call: c.ID, Summary: summary, Items: cut})}})
 	return a.state.compression.Compression, err
@@ -62,26 +62,26 @@ type lastCompression struct {
 
 // applyCompression replaces the first items by a summary.
 func (s *state) applyCompression(b journal.ContextCompressed) {
-	before := s.sentItems()
+	before := s.sentCount()
 	s.summary = &model.ContextSummary{Text: b.Summary, Items: min(b.Items, len(s.items))}
-	s.compression = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sentItems()}, b.Call}
+	s.compression = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sentCount()}, b.Call}
 	s.usage = contextUsage{tokens: chat.EstimateTokens(b.Summary)}
 	for _, item := range s.items[s.summary.Items:] { // estimated again: a count by the provider covers the replaced items
 		s.usage.tokens += chat.ItemTokens(item)
 	}
 }
 
-// compressedItems returns the number of items that the summary replaces.
-func (s *state) compressedItems() int {
+// compressedCount returns the number of items that the summary replaces.
+func (s *state) compressedCount() int {
 	if s.summary == nil {
 		return 0
 	}
 	return s.summary.Items
 }
 
-// sentItems returns the number of items that the model is sent, with the
+// sentCount returns the number of items that the model is sent, with the
 // summary as one.
-func (s *state) sentItems() int {
+func (s *state) sentCount() int {
 	if s.summary == nil {
 		return len(s.items)
 	}
@@ -116,10 +116,10 @@ func recentTokens(estimate, counted, window int) int {
 	return int(float64(estimate) * min(1, float64(window)/float64(max(1, counted))) / share)
 }
 
-// olderItems returns how many of the first items do not fit into the last
+// olderCount returns how many of the first items do not fit into the last
 // tokens. Messages that the model has not read yet and answers that it is asked to repair
 // always count as recent.
-func (s *state) olderItems(tokens int) int {
+func (s *state) olderCount(tokens int) int {
 	keep, open := 0, true
 	for _, item := range slices.Backward(s.items) {
 		tokens -= chat.ItemTokens(item)

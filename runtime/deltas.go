@@ -91,9 +91,9 @@ func removeFrom[T comparable](sets map[identity.TaskID]map[T]struct{}, id identi
 	}
 }
 
-// committed advances lastSeq. It is called with the events of a commit before
+// advanceSeq advances lastSeq. It is called with the events of a commit before
 // anything acts on them.
-func (h *deltaHub) committed(events []journal.Event) {
+func (h *deltaHub) advanceSeq(events []journal.Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -269,7 +269,7 @@ func (m *eventMerger) emitEvent(e storedEvent) bool {
 // emitDeltas yields the deltas up to a sequence number. It returns false if the
 // consumer has stopped.
 func (m *eventMerger) emitDeltas(upTo uint64) bool {
-	for m.hasDelta() && m.pending.after <= upTo {
+	for m.receiveDelta() && m.pending.after <= upTo {
 		event := m.pending.Event
 		m.pending = nil
 		if !m.yield(event, nil) {
@@ -279,8 +279,9 @@ func (m *eventMerger) emitDeltas(upTo uint64) bool {
 	return true
 }
 
-// hasDelta reports whether a delta is pending, after receiving one if possible.
-func (m *eventMerger) hasDelta() bool {
+// receiveDelta receives a delta if none is pending and one has come. It reports whether one is
+// pending.
+func (m *eventMerger) receiveDelta() bool {
 	if m.pending != nil {
 		return true
 	}

@@ -26,11 +26,11 @@ func (ec *externalCall) recordDeniedArgs(ctx context.Context, e *journal.ToolCal
 	if c.Allowed() {
 		return
 	}
-	e.ArgsHash, e.ArgsSize, e.ArgsStart = hashOf(c.Request.Args), len(c.Request.Args), ec.rt.startOf(ctx, c.Request.Args)
+	e.ArgsHash, e.ArgsSize, e.ArgsStart = hashOf(c.Request.Args), len(c.Request.Args), ec.rt.redactedStart(ctx, c.Request.Args)
 }
 
-// startOf returns the start of arguments without secrets.
-func (rt *Runtime) startOf(ctx context.Context, args json.RawMessage) string {
+// redactedStart returns the start of arguments without secrets.
+func (rt *Runtime) redactedStart(ctx context.Context, args json.RawMessage) string {
 	start := args[:min(len(args), maxRedactedInput)]
 	if rt.config.Redact != nil {
 		start = rt.config.Redact(start)

@@ -53,8 +53,8 @@ func listNames(set *toolgroups.GroupSet) []string {
 // firstOf returns the first n values of a list.
 func firstOf[T any](list []T, n int) []T { return list[:min(n, len(list))] }
 
-// beginState returns the workflow state in which the agents of a new task begin.
-func (rt *Runtime) beginState(task org.Task) string {
+// initialState returns the workflow state in which the agents of a new task begin.
+func (rt *Runtime) initialState(task org.Task) string {
 	caller, external := task.ExternalCaller()
 	if !external {
 		return task.State

@@ -36,9 +36,9 @@ func resolveToolName(s *gate.Subject, name string) string {
 	return plain
 }
 
-// meantCalls returns calls with the names of the tools that a language model means. The gate
+// resolveToolNames returns calls with the names of the tools that a language model means. The gate
 // takes names as they are.
-func meantCalls(s *gate.Subject, calls []model.Call) []model.Call {
+func resolveToolNames(s *gate.Subject, calls []model.Call) []model.Call {
 	if !slices.ContainsFunc(calls, func(c model.Call) bool { return plainName(c.Name) != c.Name }) {
 		return calls
 	}

@@ -119,7 +119,7 @@ func (d *Driver) Call(ctx context.Context, name string, args json.RawMessage) (r
 		if err := d.rt.recorded.check(d.rt.recorded.taskOwner(d.task), int64(len(args))); err != nil {
 			return err
 		}
-		answer := a.driven(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: name, Args: args}}})
+		answer := a.completeDriven(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: name, Args: args}}})
 		a.assignCallIDs(answer.Calls)
 		request := gate.CallRequest{Call: tool.Call{Name: answer.Calls[0].Name, Args: answer.Calls[0].Args}}
 		if err := a.hold.set(answerBytes(answer) + callBytes([]gate.CallRequest{request})); err != nil {
@@ -135,8 +135,8 @@ func (d *Driver) Call(ctx context.Context, name string, args json.RawMessage) (r
 	return result, err
 }
 
-// driven completes an answer that a program returns in place of a model.
-func (a *actor) driven(answer model.Answer) *model.Answer {
+// completeDriven completes an answer that a program returns in place of a model.
+func (a *actor) completeDriven(answer model.Answer) *model.Answer {
 	subject := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
 	answer.State, answer.MessagesRead = subject.State, a.state.messages
 	if a.state.answers == 0 {
@@ -155,17 +155,17 @@ type drivenRecorder struct {
 // CallStarted implements gate.CallRecorder.
 func (r *drivenRecorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	err := r.recorder.CallStarted(ctx, calls)
-	r.keep(calls) // of a denied call; CallFinished keeps the outcome of an allowed call
+	r.keepOutcome(calls) // of a denied call; CallFinished keeps the outcome of an allowed call
 	return err
 }
 
 // CallFinished implements gate.CallRecorder.
 func (r *drivenRecorder) CallFinished(ctx context.Context, calls []*gate.Admission) error {
-	r.keep(calls) // before the recorder drops the results
+	r.keepOutcome(calls) // before the recorder drops the results
 	return r.recorder.CallFinished(ctx, calls)
 }
 
-func (r *drivenRecorder) keep(calls []*gate.Admission) {
+func (r *drivenRecorder) keepOutcome(calls []*gate.Admission) {
 	for _, c := range calls {
 		r.result, r.failure = c.Result, c.Err
 		if r.failure == nil && c.Result.IsError {
@@ -187,7 +187,7 @@ func (d *Driver) Receive(ctx context.Context) ([]model.Message, error) {
 		}
 		run := d.rt.tracker.run(d.task)
 		if run == nil {
-			return nil, d.ended()
+			return nil, d.endedError()
 		}
 		if d.rt.tracker.isStalled(d) {
 			return nil, errcode.New(errcode.TaskStalled, "task %s: no agent is at work and no message is on its way; spawn an agent or write to one before you receive", d.task).With("task", d.task)
@@ -206,7 +206,7 @@ func (d *Driver) Receive(ctx context.Context) ([]model.Message, error) {
 // receive returns the messages that have arrived.
 func (d *Driver) receive(ctx context.Context) (list []model.Message, err error) {
 	err = d.step(ctx, func(ctx context.Context, a *actor) error {
-		d.rt.tracker.beginReading(d.mail)
+		d.rt.tracker.markRead(d.mail)
 		if err := a.readInbox(ctx); err != nil || len(a.received) == 0 {
 			return err
 		}
@@ -234,8 +234,8 @@ func (d *Driver) End(ctx context.Context, result json.RawMessage) error {
 		return errcode.New(errcode.InvalidArguments, "end task %s: the result must be JSON of at most %d bytes", d.task, maxDrivenArgs)
 	}
 	err := d.step(ctx, func(ctx context.Context, a *actor) error {
-		answer := a.driven(model.Answer{Finish: model.FinishResult, Value: normalizeJSON(result)})
-		if err := a.checkResult(answer); err != nil {
+		answer := a.completeDriven(model.Answer{Finish: model.FinishResult, Value: normalizeJSON(result)})
+		if err := a.setTypedResult(answer); err != nil {
 			return err
 		}
 		if err := a.hold.set(answerBytes(answer) + endFactor*int64(len(result))); err != nil {
@@ -288,7 +288,7 @@ func (d *Driver) step(ctx context.Context, do func(context.Context, *actor) erro
 		return err
 	}
 	if a == nil {
-		return d.ended()
+		return d.endedError()
 	}
 	defer d.rt.tracker.work.Done()
 	defer d.rt.agentStopped(a)
@@ -301,7 +301,7 @@ func (d *Driver) step(ctx context.Context, do func(context.Context, *actor) erro
 		err = cause
 	}
 	if a.state != nil && len(a.received) == 0 { // else its state is ahead of the journal
-		d.agent = a.withoutItems()
+		d.agent = a.dropItems()
 	}
 	return d.stepError(err)
 }
@@ -325,19 +325,19 @@ func (a *actor) drive(ctx context.Context, do func(context.Context, *actor) erro
 func (d *Driver) stepError(err error) error {
 	switch {
 	case errors.Is(err, errTerminated):
-		return d.ended()
+		return d.endedError()
 	case errors.Is(err, errClosing):
 		return closingError()
-	case errors.Is(err, errHeld):
-		return heldError(d.task, d.rt.org.PauseReason(d.top))
+	case errors.Is(err, errPausedByPerson):
+		return pausedError(d.task, d.rt.org.PauseReason(d.top))
 	case errors.Is(err, errAborted):
 		return errcode.New(errcode.TurnAborted, "the step was aborted")
 	}
 	return err
 }
 
-// ended returns the error for a step of a task that has ended or does not run.
-func (d *Driver) ended() error {
+// endedError returns the error for a step of a task that has ended or does not run.
+func (d *Driver) endedError() error {
 	task, ok := d.rt.org.TaskByID(d.task)
 	switch {
 	case d.rt.ctx.Err() != nil:
@@ -348,8 +348,8 @@ func (d *Driver) ended() error {
 	return errcode.New(errcode.Conflict, "task %s is %s: its program can do nothing more", d.task, task.Status).With("task", d.task)
 }
 
-// heldError returns the error for a step of a program whose task is paused.
-func heldError(id identity.TaskID, why string) error {
+// pausedError returns the error for a step of a program whose task is paused.
+func pausedError(id identity.TaskID, why string) error {
 	return errcode.New(errcode.Paused, "drive task %s: %s; make the step again when it is resumed", id, cmp.Or(why, "it was paused")).With("task", id)
 }
 
@@ -368,8 +368,8 @@ func (a *actor) dropCalls() error {
 	return a.commit(b)
 }
 
-// withoutItems returns the agent without its conversation, which only a model reads.
-func (a *actor) withoutItems() *idleAgent {
+// dropItems drops the conversation of the agent, which only a model reads, and returns the agent.
+func (a *actor) dropItems() *idleAgent {
 	a.state.items, a.state.repeated = nil, repetition{}
 	return &idleAgent{agent: a.agent, state: a.state}
 }

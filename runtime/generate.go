@@ -27,7 +27,7 @@ func (a *actor) agentModel() (agentModel, error) {
 	if window, ok := model.WindowOf(m); ok {
 		return agentModel{m, window, true}, nil
 	}
-	return agentModel{m, contextWindow, false}, nil
+	return agentModel{m, assumedWindow, false}, nil
 }
 
 // generate requests an answer from the agent's model and adds what the journal
@@ -75,8 +75,8 @@ func (x *exchange) build(ctx context.Context) (err error) {
 // tokens returns the length of the request.
 func (x *exchange) tokens() int { return x.a.state.usage.with(x.req.Request) }
 
-// level returns how much of the context window the request takes.
-func (x *exchange) level() model.WindowLevel {
+// windowLevel returns how much of the context window the request takes.
+func (x *exchange) windowLevel() model.WindowLevel {
 	return model.WindowUsage{Used: x.tokens(), Window: x.model.window}.Level()
 }
 
@@ -88,13 +88,13 @@ func (x *exchange) prepare(ctx context.Context) error {
 	if err := x.build(ctx); err != nil || !x.model.language {
 		return err
 	}
-	if level := x.level(); level != model.WindowCritical && level != model.WindowExceeded {
+	if level := x.windowLevel(); level != model.WindowCritical && level != model.WindowExceeded {
 		return nil
 	}
 	if _, err := x.compress(ctx); err != nil {
 		return err
 	}
-	if x.level() == model.WindowExceeded {
+	if x.windowLevel() == model.WindowExceeded {
 		return errcode.New(errcode.ContextExceeded, "conversation has about %d tokens after compression and the model's context window is %d; divide the work among several agents, or use a model with a larger contextWindow", x.tokens(), x.model.window)
 	}
 	return nil
@@ -124,7 +124,7 @@ func (x *exchange) retryShorter(ctx context.Context, rejection error) (*model.An
 // the finish FinishRepair or FinishInvalid then.
 func (x *exchange) complete(ctx context.Context, answer *model.Answer) (*model.Answer, error) {
 	if x.model.language {
-		answer.Calls = meantCalls(x.req.subject, answer.Calls)
+		answer.Calls = resolveToolNames(x.req.subject, answer.Calls)
 	}
 	if x.req.plan != nil {
 		answer = x.req.checkAgainstPlan(answer)
@@ -149,8 +149,8 @@ func (x *exchange) complete(ctx context.Context, answer *model.Answer) (*model.A
 // its results. It returns false if there is nothing older.
 func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 	a := x.a
-	cut := a.state.olderItems(recentTokens(chat.RequestTokens(x.req.Request), x.tokens(), x.model.window))
-	if cut <= a.state.compressedItems() {
+	cut := a.state.olderCount(recentTokens(chat.RequestTokens(x.req.Request), x.tokens(), x.model.window))
+	if cut <= a.state.compressedCount() {
 		return false, nil
 	}
 	answer, err := x.requestSummary(ctx, cut)
@@ -173,15 +173,15 @@ func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 // begins as the agent's own requests do, so that the provider has cached most of it.
 func (x *exchange) summaryRequest(items int) model.Request {
 	r := x.req.Request
-	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: x.a.summaryRequest()})
-	r.Note, r.NoCalls = summaryText, true
+	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: x.a.summaryMessage()})
+	r.Note, r.NoCalls = summaryPrompt, true
 	return r
 }
 
 // shortSummaryRequest returns r, a request for a summary, without what only serves the cache:
 // the system prompt and the tools of the agent.
 func shortSummaryRequest(r model.Request) model.Request {
-	r.System, r.Note = summaryText, ""
+	r.System, r.Note = summaryPrompt, ""
 	r.Tools, r.ToolJSON = nil, nil
 	return r
 }
@@ -229,7 +229,7 @@ func checkSummary(answer *model.Answer, err error) (*model.Answer, error) {
 // sendWithinBudget sends one request within the task's budget and waits until the disk has
 // room for the answer; show may be nil.
 func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
-	answer, err := x.request(ctx, r, show)
+	answer, err := x.sendOnce(ctx, r, show)
 	if err != nil {
 		return nil, err
 	}
@@ -239,12 +239,12 @@ func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show f
 	return answer, nil
 }
 
-// request sends one request within the task's budget.
-func (x *exchange) request(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
+// sendOnce sends one request within the task's budget.
+func (x *exchange) sendOnce(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
 	limit := x.a.rt.settings.Load().Limits.Calls
 	if !x.model.language {
 		if x.a.rt.org.PauseReason(x.a.agent.ID) != "" {
-			return nil, errHeld
+			return nil, errPausedByPerson
 		}
 		answer, err := collect(ctx, x.model, r, nil)
 		if err == nil && len(answer.Calls) > limit { // a script waits for the results of all its calls

@@ -41,14 +41,14 @@ func (rt *Runtime) groupEvents(c toolgroups.Change) (events []journal.Event) {
 			add(journal.GroupRegistered{Group: id, Owner: owner, Tools: g.Group.Tools, Epoch: epoch})
 		}
 		if g.Group.Hours != nil {
-			add(switchEvent(g.Group, epoch))
+			add(hoursEvent(g.Group, epoch))
 		}
 	}
 	return events
 }
 
-// switchEvent returns the event that says whether a group with hours is open or closed.
-func switchEvent(g toolgroups.GroupInfo, epoch uint64) journal.EventBody {
+// hoursEvent returns the event that says whether a group with hours is open or closed.
+func hoursEvent(g toolgroups.GroupInfo, epoch uint64) journal.EventBody {
 	next := g.Hours.NextChange.UTC()
 	if g.Hours.Closed {
 		return journal.GroupClosed{Group: string(g.ID), Owner: string(g.Owner), NextChange: next, Epoch: epoch}

@@ -64,7 +64,7 @@ func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name s
 		return nil, err
 	}
 	defer done()
-	if err := errors.Join(rt.CheckStorage(), rt.recorded.check(owner{caller: by.String()}, 0)); err != nil {
+	if err := errors.Join(rt.CheckStorage(), rt.recorded.check(byteOwner{caller: by.String()}, 0)); err != nil {
 		return nil, err
 	}
 	if err := rt.advanceEpoch(); err != nil {
@@ -73,7 +73,7 @@ func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name s
 	ec := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role}), hold: diskHold{guard: rt.disk}}
 	defer ec.hold.end()
 	ctx = rt.withLoggedInput(ctx, tool.InputOf(ctx), by.String(), ec.event)
-	a, err := ec.callApproved(ctx, gate.CallRequest{Call: tool.Call{ID: callID(ctx), Name: sanitizeToolName(name), Args: args}})
+	a, err := ec.callApproved(ctx, gate.CallRequest{Call: tool.Call{ID: resumedOrNewID(ctx), Name: sanitizeToolName(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
 		err = closingError()
 	}
@@ -90,8 +90,8 @@ func WithResumedCall(ctx context.Context, id identity.CallID) context.Context {
 	return context.WithValue(ctx, resumedCallKey{}, id)
 }
 
-// callID returns the id of WithResumedCall, or a new one.
-func callID(ctx context.Context) identity.CallID {
+// resumedOrNewID returns the id of WithResumedCall, or a new one.
+func resumedOrNewID(ctx context.Context) identity.CallID {
 	if id, ok := ctx.Value(resumedCallKey{}).(identity.CallID); ok {
 		return id
 	}
@@ -184,10 +184,10 @@ func (ec *externalCall) attempt(ctx context.Context, r gate.CallRequest) (*gate.
 // not run.
 func (ec *externalCall) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
-		if err := cmp.Or(ec.rt.checkCurrent(ec.by, calls), ec.rt.checkTaken(ec.by, calls)); err != nil {
+		if err := cmp.Or(ec.rt.checkCurrent(ec.by, calls), ec.rt.checkApprovals(ec.by, calls)); err != nil {
 			return err
 		}
-		ec.rt.takeApprovals(b, ec.by, calls)
+		ec.rt.useApprovals(b, ec.by, calls)
 		ec.rt.requestApprovals(b, ec.by, calls, "", ec.event)
 		return nil
 	}}
@@ -226,7 +226,7 @@ func (rt *Runtime) storeArgs(b *journal.Batch, hash string, args []byte) {
 // if the calls have no effects.
 func (ec *externalCall) record(b *journal.Batch, calls []*gate.Admission) error {
 	if len(b.Put) > 0 || slices.ContainsFunc(calls, hasEffect) {
-		defer ec.rt.acquireLargeCommit(ec.by, putBytes(b))()
+		defer ec.rt.acquireLargeCommit(ec.by, batchSize(b))()
 		_, err := ec.rt.flushAndCommit(b)
 		return err
 	}
@@ -283,7 +283,7 @@ func (ec *externalCall) CallFinished(_ context.Context, calls []*gate.Admission)
 		b.Events = append(b.Events, ec.event(ec.outcome(b, c)))
 		if movesState(c) {
 			b.Events = append(b.Events, ec.event(journal.StateTransition{Tool: c.Request.Name, From: c.Subject.State, To: c.NewState, Caller: ec.by.String()}))
-			prependPrepare(b, ec.setState(c.NewState))
+			prependPrepare(b, ec.prepareState(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
@@ -292,12 +292,12 @@ func (ec *externalCall) CallFinished(_ context.Context, calls []*gate.Admission)
 	if err := ec.record(b, calls); err != nil {
 		return err
 	}
-	ec.rt.logDone("caller", ec.by.String(), calls...)
+	ec.rt.logGatedCalls("caller", ec.by.String(), calls...)
 	return nil
 }
 
-// setState returns a Prepare function that changes the caller's workflow state.
-func (ec *externalCall) setState(to string) func(*journal.Batch) error {
+// prepareState returns a Prepare function that changes the caller's workflow state.
+func (ec *externalCall) prepareState(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
 		b.Put = append(b.Put, storeRecords(ec.rt.org.SetCallerState(ec.by, to))...)
 		return nil

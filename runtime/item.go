@@ -50,8 +50,8 @@ func (rt *Runtime) ListItems(ctx context.Context) (list []StoredItem, err error)
 	return list, nil
 }
 
-// itemChanged adds a change of an item to a batch.
-func (rt *Runtime) itemChanged(b *journal.Batch, c ItemChange) {
+// addItemChange adds a change of an item to a batch.
+func (rt *Runtime) addItemChange(b *journal.Batch, c ItemChange) {
 	e := journal.ItemChanged{Kind: c.Kind, Name: c.Name, Change: "deleted", By: c.By.String()}
 	record := journal.Record{Kind: kindItem, Key: c.key()}
 	if !c.Delete {
@@ -64,10 +64,10 @@ func (rt *Runtime) itemChanged(b *journal.Batch, c ItemChange) {
 	rt.voidOperations(b, "the item has changed", func(a *Approval) bool { return a.Operation == approval.ApplyItem && a.Subject == c.key() })
 }
 
-// AskItem returns why a change of an item is held, nil if ApplyConfig may make it. It records the
+// RequestItemApproval returns why a change of an item is held, nil if ApplyConfig may make it. It records the
 // request, and uses no approval: ApplyConfig does. Errors: the errors of UseOperationApproval.
-func (rt *Runtime) AskItem(ctx context.Context, c ItemChange) error {
-	if !rt.isHeld(c.By, approval.ApplyItem) {
+func (rt *Runtime) RequestItemApproval(ctx context.Context, c ItemChange) error {
+	if !rt.needsApproval(c.By, approval.ApplyItem) {
 		return nil
 	}
 	op, err := rt.itemOperation(ctx, c)
@@ -97,7 +97,7 @@ func (rt *Runtime) itemOperation(ctx context.Context, c ItemChange) (*operation,
 // judgeItem returns the approval that the change of an item may use, or why it is held. A change
 // that needs no approval has one without an id. It is called within a commit.
 func (rt *Runtime) judgeItem(b *journal.Batch, c *ItemChange) (granted Approval, held, err error) {
-	if c == nil || !rt.isHeld(c.By, approval.ApplyItem) {
+	if c == nil || !rt.needsApproval(c.By, approval.ApplyItem) {
 		return Approval{}, nil, nil
 	}
 	op, err := rt.itemOperation(rt.uncancelled, *c)

@@ -29,8 +29,8 @@ func (rt *Runtime) acquireLargeCommit(by identity.Principal, bytes int) (release
 	return release
 }
 
-// putBytes returns the size of the records that a batch writes.
-func putBytes(b *journal.Batch) (bytes int) {
+// batchSize returns the size of the records that a batch writes.
+func batchSize(b *journal.Batch) (bytes int) {
 	for _, r := range b.Put {
 		bytes += len(r.Value)
 	}

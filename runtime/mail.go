@@ -30,11 +30,11 @@ type mailCount struct {
 // their recipient cannot read them either.
 func (rt *Runtime) loadMail(ctx context.Context, limit func() int) (*waitingMail, error) {
 	w := &waitingMail{limit: limit, agents: map[identity.AgentID]*mailCount{}}
-	waiting, err := rt.delayed(ctx)
+	waiting, err := rt.delayedMessages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	runnable, err := rt.runnable(ctx)
+	runnable, err := rt.runnableAgents(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +116,11 @@ func (w *waitingMail) waiting(id identity.AgentID) int {
 	return 0
 }
 
-// check returns an error with the code LimitExceeded if one more message may not wait for
+// checkRoom returns an error with the code LimitExceeded if one more message may not wait for
 // its recipient. One sender takes at most half of the places, so that the others have the
 // rest. That holds for senders whose messages are never refused, too. It is called within
 // the commit.
-func (w *waitingMail) check(m model.Message) error {
+func (w *waitingMail) checkRoom(m model.Message) error {
 	limit := w.limit()
 	share := senderShare(limit)
 	w.mu.Lock()

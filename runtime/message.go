@@ -43,7 +43,7 @@ func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payl
 	return sent[0], nil
 }
 
-// sendAll sends a message to each recipient, as Send does, in one commit. The
+// sendAll sends a message to each recipient, as SendMessage does, in one commit. The
 // results are in the order of to.
 func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	c = withCallID(c)
@@ -80,7 +80,7 @@ func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Messag
 			defer rt.releaseTask(m.Task)
 		}
 	}
-	return rt.change(by, func(b *journal.Batch) error {
+	return rt.commitBy(by, func(b *journal.Batch) error {
 		for _, m := range messages {
 			if err := rt.checkSend(by, m); err != nil {
 				return err
@@ -99,7 +99,7 @@ func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (mes
 	known := map[string]string{}
 	for i, name := range to {
 		m.To = name
-		if err := rt.resolveRecipient(c.By, &m); err != nil {
+		if err := rt.setParties(c.By, &m); err != nil {
 			return nil, nil, err
 		}
 		if known[m.To] == "" {
@@ -133,14 +133,14 @@ func withDue(sent []org.SendResult, due time.Time) []org.SendResult {
 	return sent
 }
 
-// resolveRecipient sets the sender and the task of a message. It resolves the recipient "root"
-// to the task's root, and the name of an agent to its id.
-func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) error {
+// setParties sets the sender, the task and the recipient of a message. The recipient "root" becomes
+// the first agent of the task, and the name of an agent becomes its id.
+func (rt *Runtime) setParties(by identity.Principal, m *model.Message) error {
 	switch by.Kind {
 	case identity.Operator:
 		a, ok := rt.org.AgentByID(identity.AgentID(m.To))
 		if !ok {
-			return rt.noRecipient(identity.AgentID(m.To))
+			return rt.noRecipientError(identity.AgentID(m.To))
 		}
 		m.Task = a.Task
 		return nil
@@ -161,9 +161,9 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 	return nil
 }
 
-// noRecipient returns the error for a recipient that is not active. Its task has ended, it is
+// noRecipientError returns the error for a recipient that is not active. Its task has ended, it is
 // terminated, or it never existed.
-func (rt *Runtime) noRecipient(to identity.AgentID) error {
+func (rt *Runtime) noRecipientError(to identity.AgentID) error {
 	a, err := rt.AgentRecord(rt.uncancelled, to)
 	if err != nil {
 		return unknownRecipient(string(to))
@@ -207,7 +207,7 @@ func (rt *Runtime) checkSend(by identity.Principal, m model.Message) error {
 	if err := rt.org.MayMessage(by.Agent, identity.AgentID(m.To)); err != nil {
 		return err
 	}
-	return rt.mail.check(m)
+	return rt.mail.checkRoom(m)
 }
 
 // addMessage adds a message and its event to a batch. One to the user is only recorded.

@@ -16,7 +16,7 @@ import (
 )
 
 // CreateRole creates a role on behalf of any principal. The call id may be
-// empty if the principal is not an agent, as in Send and Terminate. A role of an
+// empty if the principal is not an agent, as in SendMessage and TerminateAgent. A role of an
 // operator that has rights may wait for people (approval.Oversight).
 // Errors: the errors of org.Org.CreateRole and UseOperationApproval.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
@@ -25,7 +25,7 @@ func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec)
 	var role org.Role
 	var held error
 	from := Requester{c.By, spec.Auth}
-	err := rt.change(c.By, func(b *journal.Batch) error {
+	err := rt.commitBy(c.By, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		granted, refused, err := rt.judgeRole(b, from, func() (heldRole, error) { return rt.planCreate(c.By, spec) })
 		if held = refused; err != nil || held != nil {
@@ -35,7 +35,7 @@ func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec)
 			return err
 		}
 		rt.useApproval(b, from, granted)
-		rt.roleChanged(b, c.By, role, "created", nil, changes)
+		rt.addRoleChange(b, c.By, role, "created", nil, changes)
 		return nil
 	})
 	return role, cmp.Or(err, held)
@@ -59,7 +59,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 	var held error
 	var lost lostRequests
 	from := Requester{by, spec.Auth}
-	err := rt.change(by, func(b *journal.Batch) error {
+	err := rt.commitBy(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var granted Approval
 		var err error
@@ -74,7 +74,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 			return err
 		}
 		rt.useApproval(b, from, granted)
-		rt.roleChanged(b, by, role, "updated", &diff, changes)
+		rt.addRoleChange(b, by, role, "updated", &diff, changes)
 		lost = rt.voidLost(b, callable)
 		return nil
 	})
@@ -87,7 +87,7 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
 	var diff org.PermissionDiff
 	var lost lostRequests
-	err := rt.change(by, func(b *journal.Batch) error {
+	err := rt.commitBy(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var err error
 		callable := rt.callableRequests(id)
@@ -95,7 +95,7 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 			return err
 		}
 		role, _ := rt.org.RoleByID(id)
-		rt.roleChanged(b, by, role, "deleted", &diff, changes)
+		rt.addRoleChange(b, by, role, "deleted", &diff, changes)
 		lost = rt.voidLost(b, callable)
 		return nil
 	})
@@ -103,8 +103,8 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 	return diff, err
 }
 
-// roleChanged adds a role change and its event to a batch.
-func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff *org.PermissionDiff, changes []org.RecordChange) {
+// addRoleChange adds a role change and its event to a batch.
+func (rt *Runtime) addRoleChange(b *journal.Batch, by identity.Principal, role org.Role, change string, diff *org.PermissionDiff, changes []org.RecordChange) {
 	record, _ := json.Marshal(role) // a role always marshals
 	e := journal.RoleChanged{RoleID: role.ID, Change: change, By: by.String(), Record: record, Epoch: rt.org.CurrentEpoch()}
 	if diff != nil {
@@ -126,10 +126,10 @@ func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Even
 	return e
 }
 
-// change commits an action of a principal in its name. The action of an active
+// commitBy commits an action of a principal in its name. The action of an active
 // agent goes to the journal of the agent. The loop of the agent waits for the
 // call meanwhile. Other actions go to the organization's stream.
-func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) error) error {
+func (rt *Runtime) commitBy(by identity.Principal, prepare func(*journal.Batch) error) error {
 	b := &journal.Batch{Prepare: prepare}
 	if by.Kind == identity.Agent {
 		b.Stream = by.Agent
@@ -161,7 +161,7 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 	if err := rt.prepareBudget(ctx, c.By.Agent, s); err != nil {
 		return out, err
 	}
-	err := rt.change(c.By, func(b *journal.Batch) error {
+	err := rt.commitBy(c.By, func(b *journal.Batch) error {
 		budget := rt.budgetOf(c.By.Agent, s)
 		undo, err := rt.takeBudget(c.By.Agent, id, budget)
 		if err != nil {
@@ -224,7 +224,7 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 		defer rt.releaseTask(a.Task)
 	}
 	var ended []org.Termination
-	err := rt.change(c.By, func(b *journal.Batch) error {
+	err := rt.commitBy(c.By, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var err error
 		if ended, changes, err = rt.org.TerminateAgent(c.By, target, c.ID, reason, rt.storedAgent); err != nil {

@@ -67,24 +67,24 @@ func (o Operation) operation() *operation {
 // Errors: ApprovalRequired with the id in the detail "approval", ApprovalDenied, and
 // LimitExceeded if too many requests wait.
 func (rt *Runtime) UseOperationApproval(from Requester, o Operation) error {
-	return rt.commitOperation(from, o.operation(), rt.useApproval)
+	return rt.requireApproval(from, o.operation(), rt.useApproval)
 }
 
 // requestApproval is UseOperationApproval for an operation that is carried out later. The approval
 // is not used up.
 func (rt *Runtime) requestApproval(from Requester, op *operation) error {
-	return rt.commitOperation(from, op, func(*journal.Batch, Requester, Approval) {})
+	return rt.requireApproval(from, op, func(*journal.Batch, Requester, Approval) {})
 }
 
-// commitOperation returns nil if an operation is approved or needs no approval. It calls approved with
+// requireApproval returns nil if an operation is approved or needs no approval. It calls approved with
 // the approval, within the commit. Without an approval it records the request.
-func (rt *Runtime) commitOperation(from Requester, op *operation, approved func(*journal.Batch, Requester, Approval)) error {
-	if !rt.isHeld(from.By, op.kind) {
+func (rt *Runtime) requireApproval(from Requester, op *operation, approved func(*journal.Batch, Requester, Approval)) error {
+	if !rt.needsApproval(from.By, op.kind) {
 		return nil
 	}
 	var held error
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		if !rt.isHeld(from.By, op.kind) {
+		if !rt.needsApproval(from.By, op.kind) {
 			return nil
 		}
 		granted, err := rt.judgeOperation(b, from, op)
@@ -100,8 +100,8 @@ func (rt *Runtime) commitOperation(from Requester, op *operation, approved func(
 // caller must not change it.
 func (rt *Runtime) ActiveOversight() *approval.Oversight { return rt.oversight.Load() }
 
-// isHeld reports whether an operation of a principal needs an approval.
-func (rt *Runtime) isHeld(by identity.Principal, kind approval.Operation) bool {
+// needsApproval reports whether an operation of a principal needs an approval.
+func (rt *Runtime) needsApproval(by identity.Principal, kind approval.Operation) bool {
 	return by.Kind == identity.Operator && rt.oversight.Load().Covers(kind)
 }
 
@@ -120,7 +120,7 @@ func (rt *Runtime) judgeOperation(b *journal.Batch, from Requester, op *operatio
 	case a.Status == ApprovalDenied:
 		rt.approvals.remove(b, a.ID)
 		return a, deniedError(a, "denied")
-	case !a.ends() || !now.Before(a.Until):
+	case !a.canExpire() || !now.Before(a.Until):
 		rt.endApproval(b, a, journal.ApprovalExpired, "")
 		return a, deniedError(a, "deadline")
 	case a.Status == ApprovalWaiting:
@@ -173,7 +173,7 @@ func (rt *Runtime) useApproval(b *journal.Batch, from Requester, a Approval) {
 // in place of its approvers. args are the arguments that the votes are about. The approval of the
 // override is used up. judgeOverride is called within the commit of the decision.
 func (rt *Runtime) judgeOverride(b *journal.Batch, from Requester, a Approval, d ApprovalDecision, args json.RawMessage) error {
-	if !rt.isHeld(from.By, approval.Override) {
+	if !rt.needsApproval(from.By, approval.Override) {
 		return nil
 	}
 	call := map[string]any{"approval": a.ID, "tool": a.Tool, "role": a.Role, "digest": a.Digest, "reason": d.Reason}

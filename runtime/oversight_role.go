@@ -25,7 +25,7 @@ type heldRole struct {
 // judgeRole calls plan and returns the approval that the planned change may use, or why it is held.
 // A change that gains no right needs none; its approval has no id. It is called within a commit.
 func (rt *Runtime) judgeRole(b *journal.Batch, from Requester, plan func() (heldRole, error)) (granted Approval, held, err error) {
-	if !rt.isHeld(from.By, approval.RoleGain) {
+	if !rt.needsApproval(from.By, approval.RoleGain) {
 		return Approval{}, nil, nil
 	}
 	h, err := plan()

@@ -25,8 +25,8 @@ func needsOperator(err error) bool {
 	return errcode.CodeOf(err) == errcode.BudgetExceeded && !errors.Is(err, errAgentBudget) || errors.Is(err, errNoRequests)
 }
 
-// pause pauses the agent's task. The agent asks its model again when the task is retried.
-func (a *actor) pause(cause error) error {
+// pauseTask pauses the agent's task. The agent asks its model again when the task is retried.
+func (a *actor) pauseTask(cause error) error {
 	task, err := a.rt.TaskRecord(a.rt.ctx, a.task)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (a *actor) pause(cause error) error {
 		if len(changes) > 0 { // else another agent has paused the task
 			b.Events = append(b.Events, a.event(journal.TaskPaused{Code: reason.Code, Reason: reason.Message}))
 			b.Put = append(b.Put, storeRecords(changes)...)
-			a.rt.tracker.pause(a.task)
+			a.rt.tracker.pauseTask(a.task)
 		}
 		return nil
 	}}
@@ -47,10 +47,10 @@ func (a *actor) pause(cause error) error {
 	return errTaskPaused
 }
 
-// pause stops the agents of a task before their next step. The task is dropped when they
+// pauseTask stops the agents of a task before their next step. The task is dropped when they
 // have stopped. It is called within the commit that records the pause, so that a retry
 // finds the task paused.
-func (t *tracker) pause(id identity.TaskID) {
+func (t *tracker) pauseTask(id identity.TaskID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run := t.tasks[id]; run != nil {
@@ -91,7 +91,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 	if err != nil {
 		return err
 	}
-	if err := rt.checkDriven(task); err != nil {
+	if err := rt.checkHasDriver(task); err != nil {
 		return err
 	}
 	_, err = rt.flushAndCommit(&journal.Batch{Stream: task.Top, Prepare: func(b *journal.Batch) error {

@@ -62,7 +62,7 @@ func (p *plan) applyResult(r *model.CallResult) {
 // any more.
 func (p plan) recheck(subject *gate.Subject) plan {
 	if p.made && len(p.steps) > 0 {
-		if err := canCall(subject, p.steps[0].Tool); err != nil {
+		if err := checkCallable(subject, p.steps[0].Tool); err != nil {
 			p.made, p.problem = false, "its next step cannot be taken: "+errcode.Message(err)
 		}
 	}
@@ -88,9 +88,9 @@ func (r *turnRequest) addPlanPrompt() error {
 	return nil
 }
 
-// canCall returns the error of calling a tool now, or nil if the call is
+// checkCallable returns the error of calling a tool now, or nil if the call is
 // allowed.
-func canCall(subject *gate.Subject, tool string) error {
+func checkCallable(subject *gate.Subject, tool string) error {
 	if d := subject.AuthorizeTool(tool); !d.Allowed() {
 		return errcode.New(d.Code(), "%s", d.Reason())
 	}
@@ -194,7 +194,7 @@ func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.PlanStep, s
 	for i := range steps {
 		s := &steps[i]
 		s.Tool = resolveToolName(subject, s.Tool)
-		if err := canCall(subject, s.Tool); err != nil {
+		if err := checkCallable(subject, s.Tool); err != nil {
 			return nil, fmt.Sprintf("step %d: %s", i+1, textutil.OneLine(errcode.Message(err), maxLine))
 		}
 		subject = subject.AfterCall(s.Tool)

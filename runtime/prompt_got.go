@@ -25,7 +25,7 @@ func (rt *Runtime) RecordPrompt(ctx context.Context, by identity.Principal, name
 		return err
 	}
 	defer done()
-	if err := errors.Join(rt.CheckStorage(), rt.recorded.check(owner{caller: by.String()}, 0)); err != nil {
+	if err := errors.Join(rt.CheckStorage(), rt.recorded.check(byteOwner{caller: by.String()}, 0)); err != nil {
 		return err
 	}
 	if args == nil {
@@ -38,7 +38,7 @@ func (rt *Runtime) RecordPrompt(ctx context.Context, by identity.Principal, name
 	if err := rt.buffer.flushIfFull(); err != nil {
 		return err
 	}
-	got := journal.PromptGot{Caller: by.String(), Prompt: sanitizeToolName(name), ArgsHash: hashOf(text), ArgsSize: len(text), ArgsStart: rt.startOf(ctx, text)}
+	got := journal.PromptGot{Caller: by.String(), Prompt: sanitizeToolName(name), ArgsHash: hashOf(text), ArgsSize: len(text), ArgsStart: rt.redactedStart(ctx, text)}
 	rt.buffer.add(len(got.ArgsStart)+maxName*2, journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: by.Role}), Body: got})
 	return nil
 }

@@ -33,7 +33,7 @@ func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 // its error, and the sequence continues.
 func (rt *Runtime) EndedAgents(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
 	return func(yield func(org.Agent, error) bool) {
-		_ = rt.terminatedOfKind(ctx, org.KindAgent, task, yield) && rt.terminatedOfKind(ctx, org.KindTerminated, task, yield)
+		_ = rt.yieldTerminated(ctx, org.KindAgent, task, yield) && rt.yieldTerminated(ctx, org.KindTerminated, task, yield)
 	}
 }
 
@@ -83,9 +83,9 @@ func groupByTask(list []org.Agent) map[identity.TaskID][]org.Agent {
 	return byTask
 }
 
-// terminatedOfKind yields the terminated agents of one record kind. It returns
+// yieldTerminated yields the terminated agents of one record kind. It returns
 // false if the consumer has stopped.
-func (rt *Runtime) terminatedOfKind(ctx context.Context, kind org.RecordKind, task identity.TaskID, yield func(org.Agent, error) bool) bool {
+func (rt *Runtime) yieldTerminated(ctx context.Context, kind org.RecordKind, task identity.TaskID, yield func(org.Agent, error) bool) bool {
 	for r, err := range rt.store.ReadRecords(ctx, string(kind), "") {
 		var a org.Agent
 		if err == nil {

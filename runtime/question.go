@@ -183,9 +183,9 @@ func (t *tracker) countQuestion(id identity.TaskID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[id]
-	if run == nil || run.asked >= maxTaskQuestions {
+	if run == nil || run.questions >= maxTaskQuestions {
 		return false
 	}
-	run.asked++
+	run.questions++
 	return true
 }

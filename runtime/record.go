@@ -39,15 +39,15 @@ func (r *recorder) CallPending(ctx context.Context, requests []gate.CallRequest)
 	if r.a.hold.set(bytes) == nil {
 		return nil
 	}
-	if err := r.keepAnswer(); err != nil {
+	if err := r.recordAnswer(); err != nil {
 		return err
 	}
 	r.a.hold.end()
 	return r.a.hold.wait(ctx, callBytes(requests))
 }
 
-// keepAnswer records the answer without its calls, which stay open.
-func (r *recorder) keepAnswer() error {
+// recordAnswer records the answer without its calls, which stay open.
+func (r *recorder) recordAnswer() error {
 	if r.answer == nil {
 		return nil
 	}
@@ -61,12 +61,12 @@ func (r *recorder) keepAnswer() error {
 // CallStarted implements gate.CallRecorder. The commit fails if a decision is
 // superseded, or if the workflow state has changed since: the agent's task may share it
 // with its caller. While the agent is paused, no call is decided: only the answer is recorded,
-// and the error is errHeld.
+// and the error is errPausedByPerson.
 func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	if err := r.lockCaller(ctx, calls); err != nil {
 		return err
 	}
-	if _, err := r.a.rt.taskSpending(ctx, r.a.task); err != nil {
+	if _, err := r.a.rt.loadTaskUsage(ctx, r.a.task); err != nil {
 		return err
 	}
 	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
@@ -86,20 +86,20 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 		b.Events = append(b.Events, r.a.event(e))
 	}
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // no call will run: one commit is enough
-		r.outcomes(b, calls)
+		r.addOutcomes(b, calls)
 	}
 	by := identity.ByAgent(r.a.agent.ID)
 	prependPrepare(b, func(b *journal.Batch) error {
-		if err := cmp.Or(r.a.checkHeld(calls), r.a.rt.checkCurrent(by, calls), r.a.rt.checkTaken(by, calls), r.a.checkCallBudget(calls)); err != nil {
+		if err := cmp.Or(r.a.checkPausedByPerson(calls), r.a.rt.checkCurrent(by, calls), r.a.rt.checkApprovals(by, calls), r.a.checkCallBudget(calls)); err != nil {
 			return err
 		}
-		r.a.rt.takeApprovals(b, by, calls)
+		r.a.rt.useApprovals(b, by, calls)
 		r.a.rt.requestApprovals(b, by, calls, said, r.a.event)
 		return nil
 	})
 	if err := r.a.commit(b); err != nil {
-		if errors.Is(err, errHeld) && !r.driven {
-			return cmp.Or(r.keepAnswer(), errHeld)
+		if errors.Is(err, errPausedByPerson) && !r.driven {
+			return cmp.Or(r.recordAnswer(), errPausedByPerson)
 		}
 		return err
 	}
@@ -127,10 +127,10 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 		}
 	}
 	b := &journal.Batch{}
-	r.outcomes(b, calls)
+	r.addOutcomes(b, calls)
 	for _, c := range calls {
 		if movesState(c) {
-			prependPrepare(b, r.a.moveState(c.NewState))
+			prependPrepare(b, r.a.prepareState(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
@@ -142,7 +142,7 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 	if err != nil {
 		return err
 	}
-	r.a.rt.logDone("agent", string(r.a.agent.ID), calls...)
+	r.a.rt.logGatedCalls("agent", string(r.a.agent.ID), calls...)
 	for _, c := range calls { // the gate keeps them until the last call of the answer has ended
 		c.Result = tool.Result{}
 	}
@@ -174,8 +174,8 @@ func (r *recorder) unlockCaller() {
 	}
 }
 
-// outcomes adds the outcome events of calls to a batch, in their order.
-func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
+// addOutcomes adds the outcome events of calls to a batch, in their order.
+func (r *recorder) addOutcomes(b *journal.Batch, calls []*gate.Admission) {
 	for _, c := range calls {
 		if c.Waiting() {
 			continue
@@ -203,8 +203,8 @@ func prependPrepare(b *journal.Batch, do func(*journal.Batch) error) {
 	}
 }
 
-// moveState returns a Prepare function that changes the agent's workflow state.
-func (a *actor) moveState(to string) func(*journal.Batch) error {
+// prepareState returns a Prepare function that changes the agent's workflow state.
+func (a *actor) prepareState(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
 		changes, err := a.rt.org.SetState(a.agent.ID, to, a.agent)
 		if err != nil {
@@ -265,7 +265,7 @@ func detachArgs(e *journal.ToolCall) json.RawMessage {
 // too large for the conversation. The data of its contents is stored with it.
 func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
 	r.a.rt.storeContents(b, c, &r.a.hold)
-	result, err := r.limitResult(b, c, r.a.tellEdited(c, normalizeJSON(c.Result.JSON())))
+	result, err := r.limitResult(b, c, r.a.withEditedArgs(c, normalizeJSON(c.Result.JSON())))
 	if err != nil {
 		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: errcode.CodeOf(err), Result: tool.Failure(c.Request.Name, err).JSON()}
 	}

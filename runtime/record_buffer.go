@@ -70,7 +70,7 @@ func (b *recordBuffer) flush() error {
 	return err
 }
 
-// Flush returns when the events of every call that Invoke has returned from are
+// Flush returns when the events of every call that InvokeTool has returned from are
 // on disk. An error means that the store has stopped.
 func (rt *Runtime) Flush() error { return rt.buffer.flush() }
 

@@ -19,14 +19,14 @@ import (
 // organization has recorded. A counter is stored when it has grown by recordedStep, so
 // after a crash it may be too low by that.
 const (
-	kindRecorded = "recorded"
-	keyRecorded  = "organization"
-	taskPrefix   = "task/"
-	callerPrefix = "caller/"
-	recordedStep = 64 << 10
-	maxRecorded  = 1 << 60
-	bytesUnknown = 1 << 50 // of a damaged counter: more than the default limits
-	callerNames  = "user:" // begins the names of external callers
+	kindRecorded     = "recorded"
+	keyRecorded      = "organization"
+	taskPrefix       = "task/"
+	callerPrefix     = "caller/"
+	recordedStep     = 64 << 10
+	maxRecorded      = 1 << 60
+	bytesUnknown     = 1 << 50 // of a damaged counter: more than the default limits
+	callerNamePrefix = "user:" // begins the names of external callers
 )
 
 // recordedBytes counts what is recorded for each task and each caller, and in all. It is
@@ -46,16 +46,16 @@ type recordedBytes struct {
 // byteCount is a number of bytes, and the last number that was stored.
 type byteCount struct{ bytes, stored int64 }
 
-// owner is who something is recorded for: a task with its caller, or a caller. The zero
-// owner is the organization alone.
-type owner struct {
+// byteOwner is who something is recorded for: a task with its caller, or a caller. The zero
+// byteOwner is the organization alone.
+type byteOwner struct {
 	task   identity.TaskID
 	caller string // identity.Principal.String
 }
 
 // keys returns the keys of the counters of an owner, with "" for a counter that it has not. It must
 // be called with mu held.
-func (r *recordedBytes) keys(o owner) [3]string {
+func (r *recordedBytes) keys(o byteOwner) [3]string {
 	task := ""
 	if o.task != "" {
 		task = taskPrefix + string(o.task)
@@ -69,7 +69,7 @@ const maxCallerKeys = 10_000
 // callerKey returns the key of the counter of an external caller, "" for others: the
 // operator has no limit of its own. It must be called with mu held.
 func (r *recordedBytes) callerKey(caller string) string {
-	if !strings.HasPrefix(caller, callerNames) {
+	if !strings.HasPrefix(caller, callerNamePrefix) {
 		return ""
 	}
 	key, known := r.callerKeys[caller]
@@ -101,56 +101,56 @@ func (r *recordedBytes) load(store journal.Store) error {
 }
 
 // ownerOf returns the owner of an event.
-func (r *recordedBytes) ownerOf(e journal.Event) owner {
+func (r *recordedBytes) ownerOf(e journal.Event) byteOwner {
 	if e.Task != "" {
 		return r.taskOwner(e.Task)
 	}
 	switch b := e.Body.(type) {
 	case journal.ToolCall:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.ToolResult:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.ToolError:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.QuestionAsked:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.QuestionAnswered:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.ApprovalRequested:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.ApprovalEscalated:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.ApprovalDecided:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.StateTransition:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.TaskDenied:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	case journal.PromptGot:
-		return owner{caller: b.Caller}
+		return byteOwner{caller: b.Caller}
 	}
-	return owner{}
+	return byteOwner{}
 }
 
 // taskOwner returns a task with its caller. A task that has ended has no counter.
-func (r *recordedBytes) taskOwner(id identity.TaskID) owner {
+func (r *recordedBytes) taskOwner(id identity.TaskID) byteOwner {
 	task, ok := r.org.TaskByID(id)
 	if !ok || task.Status.Ended() {
 		id = ""
 	}
-	return owner{id, task.Caller}
+	return byteOwner{id, task.Caller}
 }
 
 // principalOwner returns the owner of what a principal records.
-func (r *recordedBytes) principalOwner(p identity.Principal) owner {
+func (r *recordedBytes) principalOwner(p identity.Principal) byteOwner {
 	switch p.Kind {
 	case identity.Agent:
 		agent, _ := r.org.AgentByID(p.Agent)
 		return r.taskOwner(agent.Task)
 	case identity.Caller:
-		return owner{caller: p.String()}
+		return byteOwner{caller: p.String()}
 	}
-	return owner{}
+	return byteOwner{}
 }
 
 // callOwner returns the tool.Call.Owner of a principal's calls. An external caller and the
@@ -161,7 +161,7 @@ func (rt *Runtime) callOwner(p identity.Principal) string {
 	}
 	agent, _ := rt.org.AgentByID(p.Agent)
 	task, _ := rt.org.TaskByID(agent.Task)
-	if strings.HasPrefix(task.Caller, callerNames) {
+	if strings.HasPrefix(task.Caller, callerNamePrefix) {
 		return task.Caller
 	}
 	return taskPrefix + string(agent.Task)
@@ -195,13 +195,13 @@ func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {
 
 // byteSum adds up bytes of one owner, so that a batch changes each counter once.
 type byteSum struct {
-	owner owner
+	owner byteOwner
 	bytes int64
 }
 
 // add adds bytes of an owner. It returns the counters to store of the owner before, if
 // that was another one. r.mu must be held.
-func (s *byteSum) add(r *recordedBytes, o owner, bytes int64) (list []journal.Record) {
+func (s *byteSum) add(r *recordedBytes, o byteOwner, bytes int64) (list []journal.Record) {
 	if o != s.owner {
 		list = s.flush(r)
 	}
@@ -244,7 +244,7 @@ func (r *recordedBytes) loadValues(store journal.Store) error {
 }
 
 // add counts bytes and returns the counters to store. It must be called with mu held.
-func (r *recordedBytes) add(o owner, bytes int64) (list []journal.Record) {
+func (r *recordedBytes) add(o byteOwner, bytes int64) (list []journal.Record) {
 	for _, key := range r.keys(o) {
 		if key == "" {
 			continue
@@ -293,10 +293,10 @@ func (r *recordedBytes) count(key string) int64 {
 	return 0
 }
 
-// check reports whether an owner may record more bytes; with 0, whether it may record
+// check returns an error if an owner may not record more bytes, or with 0, if it may not record
 // anything. The limit of the organization is checked by diskGuard. Errors:
 // quota_exceeded.
-func (r *recordedBytes) check(o owner, more int64) error {
+func (r *recordedBytes) check(o byteOwner, more int64) error {
 	limits := r.limits()
 	if o.task != "" {
 		if used := r.bytes(taskPrefix + string(o.task)); !fits(used, more, limits.RecordedPerTask) {
@@ -321,10 +321,10 @@ func (r *recordedBytes) checkPrincipal(p identity.Principal, more int) error {
 	return r.check(r.principalOwner(p), int64(more))
 }
 
-// RecordFile counts bytes that are about to be written to a file about a task, such as
+// CountFileBytes counts bytes that are about to be written to a file about a task, such as
 // the recording of its models. Errors: quota_exceeded, and storage_low if nothing more
 // is recorded in the organization.
-func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
+func (rt *Runtime) CountFileBytes(task identity.TaskID, bytes int) error {
 	o := rt.recorded.taskOwner(task)
 	if err := rt.recorded.check(o, int64(bytes)); err != nil {
 		return err
@@ -340,7 +340,7 @@ func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
 
 // addFile counts bytes of a file. They are stored with a later commit of the owner. A task
 // without a counter may have ended meanwhile, so it gets none.
-func (r *recordedBytes) addFile(o owner, bytes int64) {
+func (r *recordedBytes) addFile(o byteOwner, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, key := range r.keys(o) {

@@ -203,7 +203,7 @@ func TestRecorded_CountsStoredBytes(t *testing.T) {
 }
 
 // The size of files about a task counts too.
-func TestRecordFile_CountsForTask(t *testing.T) {
+func TestCountFileBytes_CountsForTask(t *testing.T) {
 	fx := fixtureConfig{model: streamingModel(func(ctx context.Context, _ model.Request, _ func(model.AnswerDelta)) (model.Answer, error) {
 		<-ctx.Done() // the task must not end, because the files of one that has ended count for the organization alone
 		return model.Answer{}, context.Cause(ctx)
@@ -212,7 +212,7 @@ func TestRecordFile_CountsForTask(t *testing.T) {
 	id := fx.start(t, org.TaskSpec{Text: "t"})
 	written, err := 0, error(nil)
 	for ; err == nil; written++ {
-		err = fx.RecordFile(id, 100<<10)
+		err = fx.CountFileBytes(id, 100<<10)
 	}
 	if errcode.CodeOf(err) != errcode.QuotaExceeded || written != 11 {
 		t.Errorf("file %d got %v, want quota_exceeded for file 11", written, err)
@@ -220,7 +220,7 @@ func TestRecordFile_CountsForTask(t *testing.T) {
 }
 
 // Files about a caller's task count for the caller, also if nothing else does after a restart.
-func TestRecordFile_CountsForCallerAfterRestart(t *testing.T) {
+func TestCountFileBytes_CountsForCallerAfterRestart(t *testing.T) {
 	cfg := fixtureConfig{dir: fastTempDir(t), model: answerFunc(func(model.Request) model.Answer { return waitForMessage() })}
 	fx := cfg.open(t)
 	ann := fx.createCaller(t, "artifact")
@@ -230,7 +230,7 @@ func TestRecordFile_CountsForCallerAfterRestart(t *testing.T) {
 	fx.limit(t, runtime.StorageLimits{RecordedPerCaller: mib})
 	written, err := 0, error(nil)
 	for ; err == nil && written < 20; written++ {
-		err = fx.RecordFile(id, 100<<10)
+		err = fx.CountFileBytes(id, 100<<10)
 	}
 	if errcode.CodeOf(err) != errcode.QuotaExceeded || written > 12 {
 		t.Errorf("file %d got %v, want quota_exceeded for file 12 at most", written, err)

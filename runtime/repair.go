@@ -36,8 +36,8 @@ func (s *state) repairs() (asked []model.AnswerRepair) {
 	return asked
 }
 
-// beginning returns the text that the next answer continues, "" if there is none.
-func (s *state) beginning() string {
+// unfinishedText returns the text that the next answer continues, "" if there is none.
+func (s *state) unfinishedText() string {
 	for _, item := range slices.Backward(s.items) {
 		if a := item.Answer; a != nil {
 			if a.Finish == model.FinishRepair && a.Repair == model.RepairContinue {
@@ -57,7 +57,7 @@ func (x *exchange) repair(ctx context.Context, answer *model.Answer) (*model.Ans
 		return answer, nil
 	}
 	own := *answer
-	own.Text = x.a.state.beginning() + own.Text
+	own.Text = x.a.state.unfinishedText() + own.Text
 	need := x.neededRepair(&own)
 	if need == model.RepairAnswer {
 		switch expects, err := x.a.expectsMessage(ctx); {
@@ -108,7 +108,7 @@ func (a *actor) fitsSchema(answer *model.Answer) bool {
 // or an agent below it has work. A commit that ends that work sends the message, so both
 // are read from the store.
 func (a *actor) expectsMessage(ctx context.Context) (bool, error) {
-	runnable, err := a.rt.runnable(ctx)
+	runnable, err := a.rt.runnableAgents(ctx)
 	if err != nil {
 		return false, err
 	}

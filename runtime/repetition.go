@@ -16,7 +16,7 @@ import (
 
 // A language model that repeats itself is told, and then its turn ends. Two answers are equal
 // if they make the same calls with the same arguments, and the results differ in ids and times
-// only (see steadySum). What counts:
+// only (see steadyHash). What counts:
 //
 //   - equal answers in a row, and cycles of up to maxCycle answers, within a turn;
 //   - equal messages to the same receiver, also across turns. Delayed ones do not count there.
@@ -43,15 +43,15 @@ const (
 type repetition struct {
 	answers  []observedAnswer // the last of this turn
 	sent     []sentMessage    // since the agent received something new
-	received []uint64         // sums of the last messages received, at most maxCycle
+	received []uint64         // hashes of the last messages received, at most maxCycle
 	news     int              // how often the agent received something new
 }
 
 // observedAnswer is an answer whose calls have all ended.
 type observedAnswer struct {
 	at, end int    // the answer and its results in the items of the state
-	calls   uint64 // sum of what it does
-	results uint64 // sum of its results; 0 until it is needed
+	calls   uint64 // hash of what it does
+	results uint64 // hash of its results; 0 until it is needed
 	news    int    // repetition.news if it sends messages only; else 0
 }
 
@@ -72,7 +72,7 @@ func (r *repetition) observe(items []model.Item) {
 		return
 	}
 	answer := items[at].Answer
-	o := observedAnswer{at: at, end: len(items), calls: callsSum(answer)}
+	o := observedAnswer{at: at, end: len(items), calls: callsHash(answer)}
 	if !slices.ContainsFunc(answer.Calls, func(c model.Call) bool { return c.Name != "send_message" }) {
 		o.news = r.news
 	}
@@ -80,7 +80,7 @@ func (r *repetition) observe(items []model.Item) {
 	r.answers = r.answers[max(0, len(r.answers)-maxKeptAnswers):]
 	for _, c := range answer.Calls {
 		if c.Name == "send_message" && succeeded(items[at:], c.ID) {
-			r.send(c)
+			r.countSent(c)
 		}
 	}
 }
@@ -90,15 +90,15 @@ func succeeded(items []model.Item, call identity.CallID) bool {
 	return slices.ContainsFunc(items, func(i model.Item) bool { return i.Result != nil && i.Result.Call == call && !i.Result.IsError })
 }
 
-// send counts the messages of a call of send_message.
-func (r *repetition) send(c model.Call) {
+// countSent counts the messages of a call of send_message.
+func (r *repetition) countSent(c model.Call) {
 	args := gjson.ParseBytes(c.Args)
 	if args.Get("delayMs").Num > 0 {
 		return
 	}
 	payload := args.Get("payload").Raw
 	for _, to := range args.Get("to").Array() {
-		sum := exactSum(to.Str, payload)
+		sum := exactHash(to.Str, payload)
 		n := slices.IndexFunc(r.sent, func(m sentMessage) bool { return m.sum == sum })
 		if n < 0 {
 			r.sent = append(r.sent, sentMessage{sum: sum})
@@ -110,10 +110,10 @@ func (r *repetition) send(c model.Call) {
 	}
 }
 
-// receive notes a message to the agent. Unless it says what one of the last messages said, all
+// noteReceived notes a message to the agent. Unless it says what one of the last messages said, all
 // messages may be sent again. A message of the user is always new.
-func (r *repetition) receive(m *model.Message) {
-	sum := steadySum(m.FromRole, string(m.Payload))
+func (r *repetition) noteReceived(m *model.Message) {
+	sum := steadyHash(m.FromRole, string(m.Payload))
 	if m.From != User && slices.Contains(r.received, sum) {
 		return
 	}
@@ -134,8 +134,8 @@ type loop struct {
 	call    identity.CallID
 }
 
-// ends reports whether the loop ends the turn.
-func (l loop) ends() bool {
+// mustEndTurn reports whether the loop ends the turn.
+func (l loop) mustEndTurn() bool {
 	return l.times >= maxRepeats || l.length > 1 && l.answers >= maxCycleAnswers
 }
 
@@ -152,7 +152,7 @@ func (r *repetition) find(items []model.Item) (found loop) {
 		}
 	}
 	for _, m := range r.sent {
-		if m.count >= warnRepeats && !found.ends() && m.count > found.times {
+		if m.count >= warnRepeats && !found.mustEndTurn() && m.count > found.times {
 			found = loop{times: m.count, call: m.call}
 		}
 	}
@@ -168,7 +168,7 @@ func (r *repetition) equal(items []model.Item, a, b int) bool {
 	}
 	for _, o := range [...]*observedAnswer{one, two} {
 		if o.results == 0 {
-			o.results = resultsSum(items[o.at+1 : o.end])
+			o.results = resultsHash(items[o.at+1 : o.end])
 		}
 	}
 	return one.results == two.results
@@ -198,7 +198,7 @@ func (s *state) repetitionNote() string {
 // details have the calls of one pass, for the record.
 func (s *state) repetitionError() error {
 	l := s.repeated.find(s.items)
-	if !l.ends() {
+	if !l.mustEndTurn() {
 		return nil
 	}
 	calls := s.repeated.callsOf(s.items, l)

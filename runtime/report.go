@@ -20,17 +20,17 @@ func (a *actor) fail(cause error) error {
 	}
 	switch {
 	case errcode.CodeOf(cause) == errcode.TurnAborted:
-		return a.commit(a.failure(cause))
+		return a.commit(a.failureBatch(cause))
 	case a.agent.Parent != "":
-		b := a.failure(cause)
+		b := a.failureBatch(cause)
 		a.report(b, a.errorPayload(cause), "error")
 		return a.commit(b)
 	}
 	return a.failWithTask(cause)
 }
 
-// failure returns a batch that ends the turn with an error.
-func (a *actor) failure(cause error) *journal.Batch {
+// failureBatch returns a batch that ends the turn with an error.
+func (a *actor) failureBatch(cause error) *journal.Batch {
 	read := a.messagesRead(cause)
 	failed := journal.TurnFailed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}
 	if e, ok := errors.AsType[*errcode.Error](cause); ok {
@@ -42,13 +42,13 @@ func (a *actor) failure(cause error) *journal.Batch {
 
 // failWithTask ends the agent's task together with its turn.
 func (a *actor) failWithTask(cause error) error {
-	b := a.failure(cause)
+	b := a.failureBatch(cause)
 	b.Idle = true
 	task, err := a.rt.TaskRecord(a.rt.ctx, a.agent.Task)
 	if err != nil {
 		return err
 	}
-	b.Prepare = a.rt.taskEndBatch(&task, failedTask(errcode.CodeOf(cause), errcode.Message(cause)))
+	b.Prepare = a.rt.prepareTaskEnd(&task, failedEnd(errcode.CodeOf(cause), errcode.Message(cause)))
 	if err := a.commit(b); err != nil {
 		return err
 	}

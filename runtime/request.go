@@ -30,7 +30,7 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 	subject := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
 	offer := subject.ListTools()
 	if offer.Suspended != "" {
-		return nil, errHeld
+		return nil, errPausedByPerson
 	}
 	if err := a.checkHasTools(offer); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: subject.State},
 		System: a.systemPrompt(m, offer), Opening: a.opening(offer.Names),
 		Items: slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,
-		Image: a.image(ctx, subject),
+		Image: a.imageLoader(ctx, subject),
 	}}
 	if m.language {
 		note, err := a.budgetNote(ctx)
@@ -69,9 +69,9 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 	return req.addPlanPrompt()
 }
 
-// image returns a function that loads an image of the agent's task by its
+// imageLoader returns a function that loads an image of the agent's task by its
 // artifact reference. An agent needs get_artifact, except for images that wasShown reports.
-func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
+func (a *actor) imageLoader(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
 		stored, content, err := a.rt.artifacts.ReadArtifact(ctx, ref)
 		if err == nil && stored.Task != a.agent.Task {

@@ -63,17 +63,17 @@ func (a *actor) logRequest(events []journal.Event) {
 		return
 	}
 	for _, e := range events {
-		if a.current == nil {
-			a.current = &turnRecord{began: e.At}
+		if a.turnLog == nil {
+			a.turnLog = &turnRecord{began: e.At}
 		}
-		ends, code := a.current.observe(a, e)
+		ends, code := a.turnLog.observe(a, e)
 		if !ends {
 			continue
 		}
 		a.writeRequest(e.At, code)
-		a.current = nil
+		a.turnLog = nil
 		if a.state.hasUnseen {
-			a.current = &turnRecord{began: e.At}
+			a.turnLog = &turnRecord{began: e.At}
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (a *actor) subject() *gate.Subject { return a.rt.gate.Subject(identity.ByAg
 // writeRequest writes the record of the current request. The request id has the
 // number of the turn's last answer, so ids are unique across restarts.
 func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
-	r := a.current
+	r := a.turnLog
 	task, _ := a.rt.org.TaskByID(a.task)
 	attrs := []slog.Attr{
 		slog.String("request_id", fmt.Sprintf("%s/%s/%d", a.task, a.agent.ID, a.state.answers)),

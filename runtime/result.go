@@ -31,7 +31,7 @@ func (a *actor) isFirst() bool {
 // the first. A value that does not fit its schema fails the turn: the script would return it
 // again.
 func (a *actor) endWithValue(ctx context.Context, answer *model.Answer) error {
-	if err := a.checkResult(answer); err != nil {
+	if err := a.setTypedResult(answer); err != nil {
 		if known, ok := errors.AsType[*errcode.Error](err); ok {
 			err = known.With("read", answer.MessagesRead) // later messages start the script again
 		}
@@ -57,7 +57,7 @@ func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
 	}
 	b := &journal.Batch{Idle: true, Events: a.answerEvents(answer)}
 	a.reportAnswer(b, answer)
-	ending := a.rt.taskEndBatch(&task, doneTask(*answer))
+	ending := a.rt.prepareTaskEnd(&task, doneEnd(*answer))
 	b.Prepare = func(b *journal.Batch) error {
 		mail := a.unreadMail(answer)
 		a.terminateBelow(b)
@@ -76,7 +76,7 @@ func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
 // goOnBelow lets the agents below go on after the task could not be ended because of err,
 // which it returns.
 func (a *actor) goOnBelow(err error) error {
-	if !a.rt.tracker.goOn(a.task) {
+	if !a.rt.tracker.undoEnding(a.task) {
 		return err
 	}
 	if err := a.rt.wakeTask(a.rt.uncancelled, a.task); err != nil {

@@ -89,8 +89,8 @@ func withoutFence(text string) string {
 	return strings.TrimSpace(inner)
 }
 
-// checkResult replaces the value of an answer with finish result by its typed result.
-func (a *actor) checkResult(answer *model.Answer) error {
+// setTypedResult replaces the value of an answer with finish result by its typed result.
+func (a *actor) setTypedResult(answer *model.Answer) error {
 	schema := a.rt.resultSchema(a.agent)
 	if schema == nil {
 		return nil
@@ -128,7 +128,7 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 		b.Idle = false
 		b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}), a.event(journal.MessageReceived{Message: m}))
 	default:
-		failed := a.failure(problem)
+		failed := a.failureBatch(problem)
 		b.Idle, b.Events = failed.Idle, append(b.Events, failed.Events...)
 		a.report(b, a.errorPayload(problem), "error")
 	}

@@ -217,13 +217,13 @@ func (l *linter) addCall(e journal.Event, call journal.ToolCall) {
 		l.addAllowed(e, call, share)
 	case share.Use:
 		l.out.Denied++
-		countTool(l.refused, textutil.Truncate(call.Tool, 128), maxRefusedTools).Calls++
+		toolEntry(l.refused, textutil.Truncate(call.Tool, 128), maxRefusedTools).Calls++
 	}
 }
 
 // addAllowed adds a call that was allowed.
 func (l *linter) addAllowed(e journal.Event, call journal.ToolCall, share org.RoleShare) {
-	t := countTool(l.tools, call.Tool, maxUsageRows)
+	t := toolEntry(l.tools, call.Tool, maxUsageRows)
 	t.Group = toolgroups.GroupID(call.Group)
 	t.share = org.RoleShare{Use: t.share.Use || share.Use, UseLimit: t.share.UseLimit || share.UseLimit, Grant: t.share.Grant || share.Grant}
 	if share.Use || share.UseLimit {
@@ -243,9 +243,9 @@ func (l *linter) addAllowed(e journal.Event, call journal.ToolCall, share org.Ro
 	}
 }
 
-// countTool returns the entry of a tool. If there are most entries already, it returns a new entry
+// toolEntry returns the entry of a tool. If there are most entries already, it returns a new entry
 // that is in no list.
-func countTool(tools map[string]*LintedTool, name string, most int) *LintedTool {
+func toolEntry(tools map[string]*LintedTool, name string, most int) *LintedTool {
 	t := tools[name]
 	if t == nil {
 		if t = (&LintedTool{Name: name}); len(tools) < most {
@@ -285,12 +285,12 @@ func (l *linter) finish() {
 	l.out.Tools, l.out.Refused = sortedTools(snapshot, l.tools), sortedTools(snapshot, l.refused)
 	role := &l.out.Role
 	defer l.out.addFindings(snapshot)
-	l.out.Use = lintSet(snapshot, role.Bound(role.Use), l.use, func(name string) int { return l.callsOf(name).ofUse })
-	l.out.Grant = lintSet(snapshot, role.Bound(role.Grant), l.grant, func(name string) int { return l.callsOf(name).ofGrants })
+	l.out.Use = lintSet(snapshot, role.Bound(role.Use), l.use, func(name string) int { return l.lintedTool(name).ofUse })
+	l.out.Grant = lintSet(snapshot, role.Bound(role.Grant), l.grant, func(name string) int { return l.lintedTool(name).ofGrants })
 }
 
-// callsOf returns the entry of a tool that was called, a zero one of another.
-func (l *linter) callsOf(name string) LintedTool {
+// lintedTool returns the entry of a tool that was called, a zero one of another.
+func (l *linter) lintedTool(name string) LintedTool {
 	if t := l.tools[name]; t != nil {
 		return *t
 	}

@@ -131,14 +131,14 @@ type flaggedTools struct {
 // grant.
 func findJoins(s *toolgroups.Snapshot, role *org.Role) (list []LintFinding) {
 	use, grant := flaggedToolsOf(s, UseSet, role.Bound(role.Use)), flaggedToolsOf(s, GrantSet, role.Bound(role.Grant))
-	if joins := use.join(); joins != nil {
+	if joins := use.joinedFlags(); joins != nil {
 		list = append(list, LintFinding{Kind: FlagsJoin, Set: UseSet, Flags: joins})
 	}
 	if flagsOf(grant.tools) == 0 {
 		return list
 	}
 	both := flaggedTools{slices.Concat(use.tools, grant.tools), slices.Concat(use.groups, grant.groups)}
-	if joins := both.join(); joins != nil {
+	if joins := both.joinedFlags(); joins != nil {
 		list = append(list, LintFinding{Kind: FlagsJoin, Set: ReachSet, Flags: joins})
 	}
 	return list
@@ -181,8 +181,8 @@ func flagsOf(tools []*toolgroups.ToolHandle) (all tool.Flag) {
 	return all
 }
 
-// join returns all flags, each with a tool that has it. It returns nil if a flag is missing.
-func (f flaggedTools) join() (list []JoinedFlag) {
+// joinedFlags returns all flags, each with a tool that has it. It returns nil if a flag is missing.
+func (f flaggedTools) joinedFlags() (list []JoinedFlag) {
 	for _, flag := range tool.ListFlags() {
 		one := JoinedFlag{Flag: flag, Exact: true}
 		for _, h := range f.tools {

@@ -116,7 +116,7 @@ type Runtime struct {
 	approvals   *approvalTable
 	standing    *standingTable
 	oversight   atomic.Pointer[approval.Oversight] // changed within commits only; nil for none
-	credentials atomic.Pointer[func(string) bool]  // see CheckCredentials
+	credentials atomic.Pointer[func(string) bool]  // see SetCredentialCheck
 	deltas      deltaHub                           // live output for WatchTask
 	questions   openQuestions                      // of the tools of tasks
 
@@ -161,7 +161,7 @@ func New(config Config) (*Runtime, error) {
 		return nil, fmt.Errorf("load the oversight of operators: %w", err)
 	}
 	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
-	rt.tracker.held = rt.approvals.holdsTask
+	rt.tracker.hasRequests = rt.approvals.hasRequests
 	limits := func() StorageLimits { return rt.settings.Load().Storage }
 	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}
 	rt.recorded = &recordedBytes{org: rt.org, limits: limits, log: config.Log}
@@ -229,7 +229,7 @@ func (c *Config) complete() error {
 func (rt *Runtime) Close() error {
 	rt.close(errClosing)
 	rt.unnotify()
-	rt.approvals.stop()
+	rt.approvals.stopTimer()
 	rt.tracker.wait()
 	return rt.buffer.close()
 }
@@ -263,7 +263,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	rt.deltas.committed(b.Events)
+	rt.deltas.advanceSeq(b.Events)
 	rt.observe(b.Events)
 	rt.tracker.schedule(b.Send)
 	for _, m := range b.Send {
@@ -274,8 +274,8 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	for _, m := range b.Deliver {
 		rt.wake(identity.AgentID(m.To))
 	}
-	if slices.ContainsFunc(b.Events, mayLift) {
-		rt.wakeHeld()
+	if slices.ContainsFunc(b.Events, mayEndPause) {
+		rt.wakeResumed()
 	}
 	return seq, nil
 }
@@ -287,7 +287,7 @@ func (rt *Runtime) storeStopped(err error) {
 		return // closing: the store may be closed already
 	}
 	rt.fatal.Do(func() {
-		rt.close(err) // no new work starts, and Wait returns err
+		rt.close(err) // no new work starts, and WaitTask returns err
 		if rt.config.Fatal == nil {
 			rt.log.Error("store stopped", "error", err)
 			return

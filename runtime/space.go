@@ -39,14 +39,14 @@ type diskGuard struct {
 	limits   func() StorageLimits // the active limits
 	log      *slog.Logger
 
-	mu       sync.Mutex // guards the fields below
-	looked   time.Time  // when space and err were read
-	space    journal.DiskSpace
-	err      error
-	held     int64 // bytes that running work may still record
-	released int64 // bytes that were released since looked
-	low      bool  // the last request was refused
-	warned   bool  // that the free space is not reported
+	mu          sync.Mutex // guards the fields below
+	spaceReadAt time.Time  // when space and err were read
+	space       journal.DiskSpace
+	err         error
+	held        int64 // bytes that running work may still record
+	released    int64 // bytes that were released since spaceReadAt
+	low         bool  // the last request was refused
+	warned      bool  // that the free space is not reported
 }
 
 func newDiskGuard(store journal.Store, recorded *recordedBytes, limits func() StorageLimits, log *slog.Logger) *diskGuard {
@@ -54,12 +54,12 @@ func newDiskGuard(store journal.Store, recorded *recordedBytes, limits func() St
 	return &diskGuard{disk: disk, recorded: recorded, limits: limits, log: log}
 }
 
-// exchange replaces the bytes that a holder has, in one step. If bytes do not fit, the former bytes
+// tryReplace replaces the bytes that a holder has, in one step. If bytes do not fit, the former bytes
 // stay held. Errors: storage_low.
-func (g *diskGuard) exchange(former, bytes int64) error {
+func (g *diskGuard) tryReplace(former, bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := g.refuse(bytes - former)
+	err := g.checkRoom(bytes - former)
 	g.logChange(err)
 	if err == nil {
 		g.replace(former, bytes)
@@ -74,19 +74,19 @@ func (g *diskGuard) release(bytes int64) {
 	g.replace(bytes, 0)
 }
 
-// replace changes what is held. What is released may have been recorded since the last
-// look. It must be called with mu held.
+// replace changes what is held. What is released may have been recorded since the
+// space was read. It must be called with mu held.
 func (g *diskGuard) replace(former, bytes int64) {
 	g.held += bytes - former
 	g.released += max(0, former-bytes)
 }
 
-// check reports whether work may begin now. Errors: storage_low.
-func (g *diskGuard) check() error { return g.exchange(0, 0) }
+// check returns an error if no work may begin now. Errors: storage_low.
+func (g *diskGuard) check() error { return g.tryReplace(0, 0) }
 
-// refuse returns an error unless there is room for bytes in the limit of the
+// checkRoom returns an error unless there is room for bytes in the limit of the
 // organization, and on the disk above the reserve. It must be called with mu held.
-func (g *diskGuard) refuse(bytes int64) error {
+func (g *diskGuard) checkRoom(bytes int64) error {
 	if used, limit := g.recorded.bytes(keyRecorded), g.limits().Recorded; !fits(used, g.held+bytes, limit) {
 		cause := fmt.Errorf("%d bytes are recorded, %d are held by calls, %d are needed, and the limit is %d", used, g.held, bytes, limit)
 		return errcode.Wrap(errcode.StorageLow, cause, "the organization has recorded all bytes that it may, so no new work begins; let the operator raise limits.recorded")
@@ -94,7 +94,7 @@ func (g *diskGuard) refuse(bytes int64) error {
 	if g.disk == nil {
 		return nil
 	}
-	g.look()
+	g.refreshSpace()
 	switch {
 	case errors.Is(g.err, errors.ErrUnsupported):
 		return nil
@@ -109,22 +109,22 @@ func (g *diskGuard) refuse(bytes int64) error {
 	return nil
 }
 
-// look reads the space of the disk, unless it was read just before. It must be called
+// refreshSpace reads the space of the disk, unless it was read just before. It must be called
 // with mu held.
-func (g *diskGuard) look() {
+func (g *diskGuard) refreshSpace() {
 	now := time.Now()
-	if !g.looked.IsZero() && now.Sub(g.looked) < spaceMaxAge {
+	if !g.spaceReadAt.IsZero() && now.Sub(g.spaceReadAt) < spaceMaxAge {
 		return
 	}
 	g.space, g.err = g.disk.DiskSpace()
-	g.looked, g.released = now, 0
+	g.spaceReadAt, g.released = now, 0
 	if errors.Is(g.err, errors.ErrUnsupported) && !g.warned {
 		g.warned = true
 		g.log.Warn("there is no disk reserve: the free space of the disk is not reported", "error", g.err)
 	}
 }
 
-// reserveBytes returns the reserve. It must be called with mu held, after look.
+// reserveBytes returns the reserve. It must be called with mu held, after refreshSpace.
 func (g *diskGuard) reserveBytes() int64 {
 	if configured := g.limits().DiskReserve; configured > 0 {
 		return configured
@@ -151,21 +151,21 @@ func (g *diskGuard) figures() (free, reserve int64) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.look(); g.err != nil {
+	if g.refreshSpace(); g.err != nil {
 		return 0, 0
 	}
 	return signedBytes(g.space.Free), g.reserveBytes()
 }
 
-// forPrograms returns the free space that nothing holds, and the reserve. If the free space
+// freeForPrograms returns the free space that nothing holds, and the reserve. If the free space
 // cannot be read, it is 0.
-func (g *diskGuard) forPrograms() workspace.DiskSpace {
+func (g *diskGuard) freeForPrograms() workspace.DiskSpace {
 	if g.disk == nil {
 		return workspace.DiskSpace{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.look()
+	g.refreshSpace()
 	switch {
 	case errors.Is(g.err, errors.ErrUnsupported):
 		return workspace.DiskSpace{}
@@ -239,7 +239,7 @@ func (h *diskHold) set(bytes int64) error {
 		h.bytes = bytes
 		return nil
 	}
-	err := h.guard.exchange(h.bytes, bytes)
+	err := h.guard.tryReplace(h.bytes, bytes)
 	if err == nil {
 		h.bytes = bytes
 	}

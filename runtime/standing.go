@@ -194,12 +194,12 @@ func (rt *Runtime) isActive(s *StandingApproval) bool {
 // covers reports whether s approves a call.
 func (rt *Runtime) covers(s *StandingApproval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
 	return need.Edited == "" && p.Kind == identity.Agent && s.Agent == p.Agent && s.Tool == call.Name && rt.isActive(s) &&
-		s.Bound == rt.bindApproval(p, call, need) && s.Rules.Contains(need.Rules) &&
+		s.Bound == rt.bindingHash(p, call, need) && s.Rules.Contains(need.Rules) &&
 		s.Pattern.Fits(call.Args) && s.Pattern.Rest(call.Args) == s.Rest
 }
 
-// findStanding returns the id of a standing approval that covers a call, and reserves one use of it.
-func (rt *Runtime) findStanding(p identity.Principal, call tool.Call, need gate.ApprovalNeed) (id string, ok bool) {
+// reserveStanding returns the id of a standing approval that covers a call, and reserves one use of it.
+func (rt *Runtime) reserveStanding(p identity.Principal, call tool.Call, need gate.ApprovalNeed) (id string, ok bool) {
 	if p.Kind != identity.Agent {
 		return "", false
 	}
@@ -265,10 +265,10 @@ func (rt *Runtime) voidLostStanding(b *journal.Batch) {
 	})
 }
 
-// checkPattern returns what the pattern of a decision leaves as it is in further calls. It returns
+// preparePattern returns what the pattern of a decision leaves as it is in further calls. It returns
 // an error unless the pattern is valid for the tool and covers the call that waits. It sets the
 // digest of the decision: the pattern is for the arguments that were compared.
-func (rt *Runtime) checkPattern(ctx context.Context, by identity.Principal, d *ApprovalDecision) (rest string, err error) {
+func (rt *Runtime) preparePattern(ctx context.Context, by identity.Principal, d *ApprovalDecision) (rest string, err error) {
 	if d.Pattern == nil {
 		return "", nil
 	}
@@ -303,9 +303,9 @@ func (rt *Runtime) checkPattern(ctx context.Context, by identity.Principal, d *A
 	return d.Pattern.Rest(args.Current()), nil
 }
 
-// grantPattern returns the standing approval that a request has after its last vote, if enough people
+// newStanding returns the standing approval that a request has after its last vote, if enough people
 // have voted for the same pattern. It is called within the commit of the vote.
-func (rt *Runtime) grantPattern(a *Approval, pattern *approval.Pattern, rest string) (s StandingApproval, ok bool) {
+func (rt *Runtime) newStanding(a *Approval, pattern *approval.Pattern, rest string) (s StandingApproval, ok bool) {
 	if pattern == nil || a.Status != ApprovalGranted {
 		return s, false
 	}

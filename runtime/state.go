@@ -34,7 +34,7 @@ type state struct {
 	refused   *refused                        // the denied call among them; nil if none is denied
 	started   map[identity.CallID]tool.Effect // the calls among them whose intent is recorded
 	hasUnseen bool                            // there is something the model has not been sent
-	last      journal.EventBody               // the last ModelAnswered or Failed event
+	last      journal.EventBody               // the last ModelAnswered or TurnFailed event
 
 	corrected bool // the last turn ended with a result that did not fit, and its agent was told
 
@@ -80,7 +80,7 @@ func (s *state) apply(e journal.Event) {
 	case journal.MessageReceived:
 		s.addItem(model.Item{Message: &b.Message})
 		s.messages++
-		s.repeated.receive(&b.Message)
+		s.repeated.noteReceived(&b.Message)
 		s.hasUnseen = true
 		s.corrected = s.corrected || isCorrection(&b.Message)
 	case journal.ModelAnswered:

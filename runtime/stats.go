@@ -29,12 +29,12 @@ const maxPausedCount = 1000
 
 // CurrentLoad returns the current load. It reads no records.
 func (rt *Runtime) CurrentLoad() LoadFigures {
-	l := rt.tracker.load()
+	l := rt.tracker.figures()
 	l.PausedTasks = len(rt.Org().PausedTasks(maxPausedCount))
 	l.Commits = rt.commits.Load()
 	l.DiskFree, l.DiskReserve = rt.disk.figures()
 	l.Recorded = rt.recorded.bytes(keyRecorded)
-	waiting, oldest := rt.approvals.load()
+	waiting, oldest := rt.approvals.figures()
 	if l.WaitingApprovals = waiting; waiting > 0 {
 		l.OldestApproval = max(0, rt.now().Sub(oldest))
 	}

@@ -53,34 +53,34 @@ var volatileText = textutil.LazyPattern(`^(?:` + strings.Join([]string{
 // volatileNumber matches numbers that are Unix times, in seconds to nanoseconds.
 var volatileNumber = textutil.LazyPattern(`^(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?$`)
 
-var sumSeed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
-// summer writes values into a hash. Its steady form leaves out ids and times.
-type summer struct {
+// contentHasher writes values into a hash. Its steady form leaves out ids and times.
+type contentHasher struct {
 	maphash.Hash
 	steady  bool
 	matches int             // that are left of maxMatches
 	fields  map[string]bool // names of fields, and whether they match volatileField
 }
 
-func newSummer() *summer {
-	h := &summer{matches: maxMatches, fields: map[string]bool{}}
-	h.SetSeed(sumSeed)
+func newHasher() *contentHasher {
+	h := &contentHasher{matches: maxMatches, fields: map[string]bool{}}
+	h.SetSeed(hashSeed)
 	return h
 }
 
-func newSteadySummer() *summer {
-	h := newSummer()
+func newSteadyHasher() *contentHasher {
+	h := newHasher()
 	h.steady = true
 	return h
 }
 
-// sum returns the hash, which is never 0.
-func (h *summer) sum() uint64 { return max(1, h.Sum64()) }
+// hash returns the hash, which is never 0.
+func (h *contentHasher) hash() uint64 { return max(1, h.Sum64()) }
 
-// callsSum returns the sum of what an answer does: its calls, or else its text.
-func callsSum(a *model.Answer) uint64 {
-	h := newSummer()
+// callsHash returns the hash of what an answer does: its calls, or else its text.
+func callsHash(a *model.Answer) uint64 {
+	h := newHasher()
 	if len(a.Calls) == 0 {
 		h.text(a.Text)
 	}
@@ -88,38 +88,38 @@ func callsSum(a *model.Answer) uint64 {
 		h.text(c.Name)
 		h.document(string(c.Args))
 	}
-	return h.sum()
+	return h.hash()
 }
 
-// resultsSum returns the steady sum of results. Their order does not count: it is the order in
+// resultsHash returns the steady hash of results. Their order does not count: it is the order in
 // which concurrent calls end.
-func resultsSum(items []model.Item) (sum uint64) {
+func resultsHash(items []model.Item) (sum uint64) {
 	for _, item := range items {
 		if item.Result != nil {
 			content := item.Result.Content
 			if hired, ok := chat.HiredBy(item.Result); ok {
 				content = hired.Rest
 			}
-			sum += steadySum(item.Result.Tool, string(content))
+			sum += steadyHash(item.Result.Tool, string(content))
 		}
 	}
 	return max(1, sum)
 }
 
-// exactSum returns the sum of a name and a document.
-func exactSum(name, document string) uint64 { return newSummer().sumOf(name, document) }
+// exactHash returns the hash of a name and a document.
+func exactHash(name, document string) uint64 { return newHasher().sumOf(name, document) }
 
-// steadySum returns the sum of a name and a document without its ids and times.
-func steadySum(name, document string) uint64 { return newSteadySummer().sumOf(name, document) }
+// steadyHash returns the hash of a name and a document without its ids and times.
+func steadyHash(name, document string) uint64 { return newSteadyHasher().sumOf(name, document) }
 
-func (h *summer) sumOf(name, document string) uint64 {
+func (h *contentHasher) sumOf(name, document string) uint64 {
 	h.text(name)
 	h.document(document)
-	return h.sum()
+	return h.hash()
 }
 
 // document adds a JSON document, in which neither white space nor the order of fields counts.
-func (h *summer) document(text string) {
+func (h *contentHasher) document(text string) {
 	if len(text) > maxSteadyText || !gjson.Valid(text) {
 		h.text(text)
 		return
@@ -128,7 +128,7 @@ func (h *summer) document(text string) {
 }
 
 // value adds a value that may be depth levels deep.
-func (h *summer) value(v gjson.Result, depth int) {
+func (h *contentHasher) value(v gjson.Result, depth int) {
 	switch {
 	case depth == 0:
 		h.text(v.Raw)
@@ -153,7 +153,7 @@ func (h *summer) value(v gjson.Result, depth int) {
 }
 
 // object adds an object with its fields sorted.
-func (h *summer) object(v gjson.Result, depth int) {
+func (h *contentHasher) object(v gjson.Result, depth int) {
 	type field struct {
 		name  string
 		value gjson.Result
@@ -176,14 +176,14 @@ func (h *summer) object(v gjson.Result, depth int) {
 }
 
 // text adds a text and where it ends.
-func (h *summer) text(s string) {
+func (h *contentHasher) text(s string) {
 	h.WriteString(strconv.Itoa(len(s)))
 	h.WriteString(":")
 	h.WriteString(s)
 }
 
 // isVolatile reports whether the name of a field says id, time or duration.
-func (h *summer) isVolatile(field string) bool {
+func (h *contentHasher) isVolatile(field string) bool {
 	volatile, known := h.fields[field]
 	if !known && h.matches > 0 {
 		volatile = h.match(volatileField(), field) > 0
@@ -194,7 +194,7 @@ func (h *summer) isVolatile(field string) bool {
 
 // match returns the end of the match of a regular expression in text. It returns 0 if nothing
 // matches or no matches are left.
-func (h *summer) match(pattern *regexp.Regexp, text string) (end int) {
+func (h *contentHasher) match(pattern *regexp.Regexp, text string) (end int) {
 	if h.matches == 0 {
 		return 0
 	}
@@ -206,7 +206,7 @@ func (h *summer) match(pattern *regexp.Regexp, text string) (end int) {
 }
 
 // steadyText returns text with its ids and times replaced.
-func (h *summer) steadyText(text string) string {
+func (h *contentHasher) steadyText(text string) string {
 	var out strings.Builder
 	copied := 0 // bytes of text that are in out
 	for i := 0; i < len(text) && h.matches > 0; {
@@ -222,7 +222,7 @@ func (h *summer) steadyText(text string) string {
 
 // volatileLen returns the length of the id or the time at the begin of a text. The text must start
 // at the begin of a word. volatileLen returns 0 if there is no id and no time.
-func (h *summer) volatileLen(text string) int {
+func (h *contentHasher) volatileLen(text string) int {
 	if text[0] < '0' || text[0] > '9' {
 		digits := 0
 		for digits < min(len(text), 33) && isHexDigit(text[digits]) {

@@ -23,7 +23,7 @@ func TestSteadyText_FindsAsTheRegularExpression(t *testing.T) {
 		for range 1 + random.IntN(6) {
 			text.WriteString(parts[random.IntN(len(parts))])
 		}
-		if got, want := newSteadySummer().steadyText(text.String()), pattern.ReplaceAllString(text.String(), "…"); got != want {
+		if got, want := newSteadyHasher().steadyText(text.String()), pattern.ReplaceAllString(text.String(), "…"); got != want {
 			t.Fatalf("%q: got %q, want %q", text.String(), got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestSteadySum_OfLargeDocuments(t *testing.T) {
 		if len(doc) > maxSteadyText {
 			t.Fatalf("%s has %d bytes", name, len(doc))
 		}
-		h := newSteadySummer()
+		h := newSteadyHasher()
 		h.document(doc)
 		if h.matches < 0 {
 			t.Errorf("%s: %d matches too many", name, -h.matches)
@@ -44,7 +44,7 @@ func TestSteadySum_OfLargeDocuments(t *testing.T) {
 	}
 	result := func(at, last string) uint64 {
 		text, _ := json.Marshal(strings.Repeat("some words of a long text, ", 2000) + "read at " + at + last)
-		return steadySum("search", `{"at":"`+at+`","id":"`+at+`","text":`+string(text)+`}`)
+		return steadyHash("search", `{"at":"`+at+`","id":"`+at+`","text":`+string(text)+`}`)
 	}
 	if result("10:11:12", "") != result("11:12:13", "") {
 		t.Error("another time makes a result new")
@@ -93,7 +93,7 @@ func BenchmarkSteadySum(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			for b.Loop() {
-				steadySum("lead", doc)
+				steadyHash("lead", doc)
 			}
 		})
 	}

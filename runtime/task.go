@@ -50,7 +50,7 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 		return "", err
 	}
 	if err := errors.Join(ctx.Err(), rt.workspaces.assign(ctx, &spec),
-		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)+files.bytes))); err != nil {
+		rt.recorded.check(byteOwner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)+files.bytes))); err != nil {
 		return "", err
 	}
 	first := messagePayload{Text: spec.Text, Input: spec.Input, Files: files.list, Images: files.images}.encode()
@@ -71,7 +71,7 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 		return "", err
 	}
 	rt.tracker.track(id)
-	rt.tracker.keepOpen(id, spec.Open, spec.Driven)
+	rt.tracker.setOpen(id, spec.Open, spec.Driven)
 	return rt.commitTask(ctx, id, prepared, files, first)
 }
 
@@ -83,7 +83,7 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared 
 		if err != nil {
 			return err
 		}
-		rt.taskStartEvents(b, task, agent, first)
+		rt.addTaskStart(b, task, agent, first)
 		rt.tracker.cacheNew(&task, agent)
 		for _, hash := range files.blobs {
 			rt.artifacts.references.add(hash)
@@ -98,7 +98,7 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared 
 		}
 		return "", errors.Join(err, rt.recordDeniedTask(prepared.Spec(), err))
 	}
-	rt.limitTime(id)
+	rt.enforceDeadline(id)
 	rt.releaseTask(id)
 	return id, nil
 }
@@ -113,19 +113,19 @@ func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, reques
 	return errcode.New(errcode.Conflict, "start a task: the idempotency key was used for task %s, which asks for something else; use a new key", id).With("task", id)
 }
 
-// LimitUnfinished cancels the unfinished tasks that this process does not work on at their
+// EnforceDeadlines cancels the unfinished tasks that this process does not work on at their
 // deadlines. Those that are paused have none. It is called once, after a start.
-func (rt *Runtime) LimitUnfinished() {
+func (rt *Runtime) EnforceDeadlines() {
 	for _, task := range rt.org.ListTasks() {
 		if task.Status == org.Running && rt.tracker.run(task.ID) == nil {
-			rt.limitTime(task.ID)
+			rt.enforceDeadline(task.ID)
 		}
 	}
 }
 
-// limitTime cancels a task at its deadline, if it has one. The time of a task that is paused stands
-// still; the end of the pause calls limitTime again.
-func (rt *Runtime) limitTime(id identity.TaskID) {
+// enforceDeadline cancels a task at its deadline, if it has one. The time of a task that is paused stands
+// still; the end of the pause calls enforceDeadline again.
+func (rt *Runtime) enforceDeadline(id identity.TaskID) {
 	deadline, runs := rt.org.DeadlineOf(id)
 	if !runs {
 		return
@@ -133,7 +133,7 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 	task, _ := rt.org.TaskByID(id)
 	rt.tracker.setDeadline(id, deadline.Sub(rt.now()), func() {
 		if at, runs := rt.org.DeadlineOf(id); !runs || at.After(deadline) {
-			rt.limitTime(id) // it was paused meanwhile
+			rt.enforceDeadline(id) // it was paused meanwhile
 			return
 		}
 		reason := "timeout of " + task.Timeout.String() + " exceeded"
@@ -143,9 +143,9 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 	})
 }
 
-// taskStartEvents adds the events and the first message of a task to a batch.
-func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent, payload json.RawMessage) {
-	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(rt.beginState(task)), Asked: task.Asked}
+// addTaskStart adds the events and the first message of a task to a batch.
+func (rt *Runtime) addTaskStart(b *journal.Batch, task org.Task, agent org.Agent, payload json.RawMessage) {
+	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(rt.initialState(task)), Asked: task.Asked}
 	if task.As != "" {
 		as, _ := rt.org.RoleByID(task.As)
 		started.As, started.AsID = as.Name, task.As
@@ -180,7 +180,7 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
 	}
 	if task.Status == org.Running {
-		if err := rt.checkDriven(task); err != nil {
+		if err := rt.checkHasDriver(task); err != nil {
 			return err
 		}
 	}
@@ -190,16 +190,16 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	if task.Status != org.Running || !rt.tracker.track(id) {
 		return nil
 	}
-	rt.tracker.keepOpen(id, task.Open, task.Driven)
+	rt.tracker.setOpen(id, task.Open, task.Driven)
 	defer rt.releaseTask(id)
-	rt.limitTime(id)
+	rt.enforceDeadline(id)
 	err := rt.loadTurns(ctx, id)
 	if err == nil {
 		err = rt.wakeTask(ctx, id)
 	}
 	if err != nil {
 		rt.tracker.untrack(id)
-		rt.limitTime(id)
+		rt.enforceDeadline(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
 	}
 	return nil
@@ -208,12 +208,12 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 // wakeTask wakes the runnable agents of a task and schedules its delayed
 // messages.
 func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
-	delayed, err := rt.delayed(ctx)
+	delayed, err := rt.delayedMessages(ctx)
 	if err != nil {
 		return err
 	}
 	rt.tracker.schedule(slices.DeleteFunc(delayed, func(m journal.Message) bool { return m.Task != id }))
-	runnable, err := rt.runnable(ctx)
+	runnable, err := rt.runnableAgents(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (rt *Runtime) finishTask(run *taskRun) {
 		return
 	}
 	rt.log.Error("task not ended", "task", run.id, "error", err)
-	rt.tracker.end(run.id, nil) // Wait returns the stored record
+	rt.tracker.end(run.id, nil) // WaitTask returns the stored record
 }
 
 // endIdleTask records the end of an idle task. If its result does not fit its schema, the
@@ -300,7 +300,7 @@ func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task
 			if err != nil {
 				return err
 			}
-			end = failedTask(errcode.InvalidResult, errcode.Message(problem))
+			end = failedEnd(errcode.InvalidResult, errcode.Message(problem))
 		}
 		end.Result = typed
 	}
@@ -309,7 +309,7 @@ func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task
 	if n := len(end.Result); n > outcomeBytes && hold.wait(rt.ctx, endFactor*int64(n)) != nil {
 		return errClosing
 	}
-	ending := rt.taskEndBatch(task, end)
+	ending := rt.prepareTaskEnd(task, end)
 	return rt.commitTaskEnd(task, func(b *journal.Batch) error {
 		if rt.tracker.hasNewMessages(run) {
 			return errNewMessages
@@ -326,34 +326,34 @@ func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 
 // taskOutcome returns how an idle task ends, read from the journal of its top agent.
 func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) org.TaskEnd {
-	last, err := rt.lastAnswer(ctx, task.ID, task.Top)
+	last, err := rt.lastOutcome(ctx, task.ID, task.Top)
 	if err != nil {
 		rt.log.Error("result of task not read", "task", task.ID, "error", err)
-		return failedTask(errcode.Internal, errcode.Message(err))
+		return failedEnd(errcode.Internal, errcode.Message(err))
 	}
 	switch b := last.(type) {
 	case journal.TurnFailed:
-		return failedTask(b.Code, b.Message)
+		return failedEnd(b.Code, b.Message)
 	case journal.ModelAnswered:
 		if b.Answer.Finish == model.FinishEnd {
-			return doneTask(b.Answer)
+			return doneEnd(b.Answer)
 		}
 	}
-	return failedTask(errcode.TaskStalled, "task stalled: no agent is active and the top agent waits for a message that no agent will send")
+	return failedEnd(errcode.TaskStalled, "task stalled: no agent is active and the top agent waits for a message that no agent will send")
 }
 
-// failedTask returns the end of a task that fails.
-func failedTask(code errcode.Code, message string) org.TaskEnd {
+// failedEnd returns the end of a task that fails.
+func failedEnd(code errcode.Code, message string) org.TaskEnd {
 	return org.TaskEnd{Status: org.Failed, Error: &org.TaskError{Code: code, Message: message}}
 }
 
-// doneTask returns the end of a task with an answer as its result.
-func doneTask(a model.Answer) org.TaskEnd {
+// doneEnd returns the end of a task with an answer as its result.
+func doneEnd(a model.Answer) org.TaskEnd {
 	return org.TaskEnd{Status: org.Done, Result: resultOf(a), Incomplete: a.Stop}
 }
 
-// lastAnswer returns the last ModelAnswered or Failed event of an agent.
-func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.EventBody, error) {
+// lastOutcome returns the last ModelAnswered or TurnFailed event of an agent.
+func (rt *Runtime) lastOutcome(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.EventBody, error) {
 	s, err := rt.agentState(ctx, task, id)
 	if err != nil {
 		return nil, err
@@ -381,7 +381,7 @@ func resultOf(a model.Answer) json.RawMessage {
 // endTask records the end of a task, unless it has ended. It stops the agents of the task and
 // releases goroutines that wait for the task.
 func (rt *Runtime) endTask(task *org.Task, end org.TaskEnd) error {
-	return rt.commitTaskEnd(task, rt.taskEndBatch(task, end))
+	return rt.commitTaskEnd(task, rt.prepareTaskEnd(task, end))
 }
 
 func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) error) error {
@@ -392,10 +392,10 @@ func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) err
 	return nil
 }
 
-// taskEndBatch returns a Prepare function that adds a task's end to a batch. If the
+// prepareTaskEnd returns a Prepare function that adds a task's end to a batch. If the
 // task is done it purges the inboxes of its agents. It adds nothing if the task has ended. It
 // updates task to the new record.
-func (rt *Runtime) taskEndBatch(task *org.Task, end org.TaskEnd) func(*journal.Batch) error {
+func (rt *Runtime) prepareTaskEnd(task *org.Task, end org.TaskEnd) func(*journal.Batch) error {
 	e := journal.TaskEnded{Status: string(end.Status), Result: end.Result, Incomplete: end.Incomplete}
 	if end.Error != nil {
 		e.Code, e.Error = end.Error.Code, end.Error.Message
@@ -416,16 +416,16 @@ func (rt *Runtime) taskEndBatch(task *org.Task, end org.TaskEnd) func(*journal.B
 	}
 }
 
-// delayed lists the delayed messages of all tasks. Damaged entries are logged
+// delayedMessages lists the delayed messages of all tasks. Damaged entries are logged
 // and skipped, so that they do not block the others.
-func (rt *Runtime) delayed(ctx context.Context) ([]journal.Message, error) {
+func (rt *Runtime) delayedMessages(ctx context.Context) ([]journal.Message, error) {
 	list, err := rt.store.DelayedMessages(ctx)
 	return list, rt.logDamaged(err, "damaged delayed messages skipped")
 }
 
-// runnable lists the agents of all tasks that have unfinished work. Damaged
+// runnableAgents lists the agents of all tasks that have unfinished work. Damaged
 // entries are logged and skipped.
-func (rt *Runtime) runnable(ctx context.Context) ([]identity.AgentID, error) {
+func (rt *Runtime) runnableAgents(ctx context.Context) ([]identity.AgentID, error) {
 	list, err := rt.store.RunnableAgents(ctx)
 	return list, rt.logDamaged(err, "damaged entries of runnable agents skipped")
 }

@@ -30,20 +30,20 @@ func (t taskTime) nearlySpent(percent int) bool {
 	return t.limit > 0 && percent > 0 && float64(t.used) >= float64(t.limit)*float64(percent)/100
 }
 
-// seconds returns the limit in whole seconds, at least 1.
-func (t taskTime) seconds() int64 { return max(1, int64(t.limit/time.Second)) }
+// limitSeconds returns the limit in whole seconds, at least 1.
+func (t taskTime) limitSeconds() int64 { return max(1, int64(t.limit/time.Second)) }
 
-// newTimeWarning returns the warning about the time of a task, and remembers it. It reports false
+// takeTimeWarning returns the warning about the time of a task, and remembers it. It reports false
 // if the time is not nearly spent, or if the warning is recorded already.
-func (t *tracker) newTimeWarning(id identity.TaskID, used taskTime, percent int) (journal.BudgetWarning, bool) {
+func (t *tracker) takeTimeWarning(id identity.TaskID, used taskTime, percent int) (journal.BudgetWarning, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[id]
-	if run == nil || !run.spent.loaded || !used.nearlySpent(percent) || run.spent.budgets.warnedTime == used.seconds() {
+	if run == nil || !run.spent.loaded || !used.nearlySpent(percent) || run.spent.budgets.warnedTime == used.limitSeconds() {
 		return journal.BudgetWarning{}, false
 	}
-	run.spent.budgets.warnedTime = used.seconds()
-	return journal.BudgetWarning{Quantity: timeQuantity, Used: int64(used.used / time.Second), Limit: used.seconds()}, true
+	run.spent.budgets.warnedTime = used.limitSeconds()
+	return journal.BudgetWarning{Quantity: timeQuantity, Used: int64(used.used / time.Second), Limit: used.limitSeconds()}, true
 }
 
 // timeLine returns what a model reads about the time of its task, "" if it is not nearly spent.
@@ -51,5 +51,5 @@ func (t taskTime) timeLine(percent int) string {
 	if !t.nearlySpent(percent) {
 		return ""
 	}
-	return fmt.Sprintf("The task: %d of %d seconds are used.", int64(t.used/time.Second), t.seconds())
+	return fmt.Sprintf("The task: %d of %d seconds are used.", int64(t.used/time.Second), t.limitSeconds())
 }

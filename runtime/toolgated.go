@@ -14,7 +14,7 @@ import (
 
 // A tool-gated agent answers only from the results of its tools. This has three
 // layers: a model request without tools fails (checkHasTools), the prompt
-// states the constraints (constraints), and the gate denies other tools. The
+// states the constraints (toolGatingPrompt), and the gate denies other tools. The
 // first and the third are enforced. With StrictlyGated the answer of a turn without a
 // successful call is replaced, too (withholdUngrounded).
 
@@ -28,16 +28,16 @@ func (a *actor) checkHasTools(o gate.ToolList) error {
 		a.rt.log.Warn(fmt.Sprintf("Agent %s has no tools configured - cannot operate", a.agent.ID))
 		return errcode.New(errcode.NoToolsAvailable, "This agent has no tools configured. Please contact the agent creator to add API access.")
 	}
-	if a.rt.tracker.isFirstRequest(a) {
+	if a.rt.tracker.markFirstRequest(a) {
 		a.rt.log.Info(fmt.Sprintf("Agent %s (%s) loaded with %d tool(s)", a.agent.ID, textutil.OneLine(a.role, maxLine), len(o.Names)))
 		a.rt.log.Info("Tool-gating enabled: Agent can ONLY call these tools: " + strings.Join(o.Names, ", "))
 	}
 	return nil
 }
 
-// constraints returns the end of a tool-gated agent's system prompt, or "" for other
+// toolGatingPrompt returns the end of a tool-gated agent's system prompt, or "" for other
 // agents. It comes last, so that no text of others follows it there.
-func constraints(o gate.ToolList) string {
+func toolGatingPrompt(o gate.ToolList) string {
 	if o.Gating == toolgroups.NotGated {
 		return ""
 	}
@@ -93,8 +93,8 @@ func (a *actor) answerEvents(answer *model.Answer) []journal.Event {
 	return events
 }
 
-// logDone logs the successful calls of a tool-gated principal.
-func (rt *Runtime) logDone(key, name string, calls ...*gate.Admission) {
+// logGatedCalls logs the successful calls of a tool-gated principal.
+func (rt *Runtime) logGatedCalls(key, name string, calls ...*gate.Admission) {
 	for _, c := range calls {
 		if c.Decision.ToolGated() && c.Allowed() && !c.Result.IsError {
 			rt.log.Info("Tool executed successfully: "+c.Request.Name, key, name)

@@ -19,7 +19,7 @@ type tracker struct {
 	now     func() time.Time   // current time
 	deliver func(run *taskRun) // called, on a goroutine of its own, when a delayed message of the task is due
 
-	held func(id identity.TaskID) bool // reports whether calls of a task wait for people, so that it does not end
+	hasRequests func(id identity.TaskID) bool // reports whether calls of a task wait for people, so that it does not end
 
 	work sync.WaitGroup // agents, deliveries and external calls; Add only with mu held and ctx not ended
 
@@ -41,7 +41,7 @@ type taskRun struct {
 	record      *org.Task        // as stored; nil if it must be read from the store
 	spent       taskUsage        // by the task's models
 	turns       int              // that its agents have ended
-	asked       int              // questions of its tools
+	questions   int              // questions of its tools
 	refs        int              // active agents, deliveries in progress, and who records the end
 	delayed     []delayedMessage // sorted by byDelivery
 	scheduled   map[uint64]bool  // the sequence numbers of delayed
@@ -63,7 +63,7 @@ type taskRun struct {
 
 func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver func(*taskRun)) *tracker {
 	return &tracker{
-		org: o, ctx: ctx, now: now, deliver: deliver, held: func(identity.TaskID) bool { return false },
+		org: o, ctx: ctx, now: now, deliver: deliver, hasRequests: func(identity.TaskID) bool { return false },
 		active: map[identity.AgentID]*actor{},
 		driven: map[identity.AgentID]*driverMail{},
 		tasks:  map[identity.TaskID]*taskRun{},
@@ -97,8 +97,8 @@ func (t *tracker) wait() {
 	t.work.Wait()
 }
 
-// load returns the current load, without the number of commits.
-func (t *tracker) load() LoadFigures {
+// figures returns the current load, without the number of commits.
+func (t *tracker) figures() LoadFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var l LoadFigures
@@ -136,8 +136,9 @@ func (t *tracker) track(id identity.TaskID) bool {
 	return true
 }
 
-// keepOpen keeps a task that is open or driven from ending when it becomes idle.
-func (t *tracker) keepOpen(id identity.TaskID, open, driven bool) {
+// setOpen says whether a task is open, and whether it is driven. Such a task does not end when it
+// becomes idle.
+func (t *tracker) setOpen(id identity.TaskID, open, driven bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run := t.tasks[id]; run != nil {
@@ -245,22 +246,24 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 		return nil
 	}
 	run.refs--
-	run.noteQuiet()
-	t.noteStall(run)
+	run.signalQuiet()
+	t.signalStall(run)
 	if run.paused && run.refs == 0 && !run.ended {
 		t.dropPaused(run)
 		return nil
 	}
-	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil || t.waits(run) {
+	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil || t.waitsForPeople(run) {
 		return nil
 	}
 	run.ended, run.newMessages, run.refs = true, false, 1
 	return run
 }
 
-// waits reports whether a task has work that waits for people: to approve a call, or to end a
+// waitsForPeople reports whether a task has work that waits for people: to approve a call, or to end a
 // pause. It must be called with mu held.
-func (t *tracker) waits(run *taskRun) bool { return len(run.resting) > 0 || t.held(run.id) }
+func (t *tracker) waitsForPeople(run *taskRun) bool {
+	return len(run.resting) > 0 || t.hasRequests(run.id)
+}
 
 // releaseEnded undoes an acquire of a task that has ended since. It must be called with mu
 // held.

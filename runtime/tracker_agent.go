@@ -37,11 +37,11 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 		return nil
 	}
 	delete(run.resting, id) // its first step tells whether it still is paused
-	return t.begin(rt, run, t.takeCached(run, agent))
+	return t.newActor(rt, run, t.takeCached(run, agent))
 }
 
-// begin makes an agent active, and counts it as work. It must be called with mu held.
-func (t *tracker) begin(rt *Runtime, run *taskRun, idle *idleAgent) *actor {
+// newActor makes an agent active, and counts it as work. It must be called with mu held.
+func (t *tracker) newActor(rt *Runtime, run *taskRun, idle *idleAgent) *actor {
 	a := &actor{rt: rt, task: run.id, status: org.AgentStarting, idleAgent: idle, hold: diskHold{guard: rt.disk}}
 	t.active[idle.agent.ID] = a
 	run.refs++
@@ -49,9 +49,9 @@ func (t *tracker) begin(rt *Runtime, run *taskRun, idle *idleAgent) *actor {
 	return a
 }
 
-// mayIdle reports whether an agent may end its goroutine. It returns false once
-// after a new message.
-func (t *tracker) mayIdle(a *actor) bool {
+// tryIdle reports whether an agent may end its goroutine. After a new message it returns false
+// once, and forgets the message.
+func (t *tracker) tryIdle(a *actor) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a.newMessages {
@@ -62,7 +62,7 @@ func (t *tracker) mayIdle(a *actor) bool {
 }
 
 // deactivate is called when an agent's goroutine ends. It reports whether a
-// message has arrived since mayIdle. The agent's task must be released
+// message has arrived since tryIdle. The agent's task must be released
 // afterwards.
 func (t *tracker) deactivate(a *actor) (newMessages bool) {
 	t.mu.Lock()
@@ -142,9 +142,9 @@ func (t *tracker) isRecovered(id identity.AgentID, call identity.CallID) bool {
 	return ok
 }
 
-// isFirstRequest reports whether this is the first request of an agent since
+// markFirstRequest reports whether this is the first request of an agent since
 // its task was started or resumed. It returns true once per agent.
-func (t *tracker) isFirstRequest(a *actor) bool {
+func (t *tracker) markFirstRequest(a *actor) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[a.task]

@@ -124,6 +124,6 @@ func (t *tracker) dropDelayed(id identity.TaskID, gone map[identity.AgentID]bool
 			return false
 		})
 		t.setTimer(run)
-		t.noteStall(run)
+		t.signalStall(run)
 	}
 }

@@ -65,17 +65,17 @@ func (t *tracker) notifyDriver(id identity.AgentID) {
 	}
 }
 
-// beginReading notes that a driver reads the messages that have arrived.
-func (t *tracker) beginReading(mail *driverMail) {
+// markRead notes that a driver reads the messages that have arrived.
+func (t *tracker) markRead(mail *driverMail) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	mail.unread = false
 }
 
-// noteStall wakes the driver of a task in which nothing happens any more. It must be called
+// signalStall wakes the driver of a task in which nothing happens any more. It must be called
 // with mu held.
-func (t *tracker) noteStall(run *taskRun) {
-	if !run.driven || !run.isQuiet() || t.waits(run) {
+func (t *tracker) signalStall(run *taskRun) {
+	if !run.driven || !run.isQuiet() || t.waitsForPeople(run) {
 		return
 	}
 	if mail := t.driven[org.TopAgentID(run.id)]; mail != nil {
@@ -93,7 +93,7 @@ func (t *tracker) isStalled(d *Driver) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[d.task]
-	if run == nil || !run.isQuiet() || t.waits(run) || d.mail.unread {
+	if run == nil || !run.isQuiet() || t.waitsForPeople(run) || d.mail.unread {
 		return false
 	}
 	d.mail.signal() // for others that wait
@@ -118,13 +118,13 @@ func (t *tracker) activateDriven(d *Driver) (*actor, error) {
 		return nil, errDriverBusy
 	}
 	if why := t.org.PauseReason(d.top); why != "" {
-		return nil, heldError(d.task, why)
+		return nil, pausedError(d.task, why)
 	}
 	idle := t.takeCached(run, agent)
 	if d.agent != nil {
 		idle, d.agent.agent.State = d.agent, agent.State
 	}
-	return t.begin(d.rt, run, idle), nil
+	return t.newActor(d.rt, run, idle), nil
 }
 
 // endTurn releases the context of the turn of an agent that is still active.
@@ -137,9 +137,9 @@ func (t *tracker) endTurn(a *actor) {
 	}
 }
 
-// checkDriven rejects a driven task without a driver in this process, unless it is done:
+// checkHasDriver rejects a driven task without a driver in this process, unless it is done:
 // nothing would run its first agent.
-func (rt *Runtime) checkDriven(task org.Task) error {
+func (rt *Runtime) checkHasDriver(task org.Task) error {
 	if !task.Driven || task.Status == org.Done || rt.tracker.hasDriver(task.Top) {
 		return nil
 	}

@@ -20,9 +20,9 @@ func (run *taskRun) stops(id identity.AgentID) bool {
 	return run.ending != nil && run.ending.first != id
 }
 
-// noteQuiet closes quiet when only the first agent is at work. It must be called with
+// signalQuiet closes quiet when only the first agent is at work. It must be called with
 // tracker.mu held.
-func (run *taskRun) noteQuiet() {
+func (run *taskRun) signalQuiet() {
 	if e := run.ending; e != nil && !e.noted && run.refs == 1 {
 		e.noted = true
 		close(e.quiet)
@@ -30,7 +30,7 @@ func (run *taskRun) noteQuiet() {
 }
 
 // stopBelow stops all agents of a task but the first, and waits until they have stopped and
-// no delivery is in progress. Nothing begins for them until goOn. The error is the cause of
+// no delivery is in progress. Nothing begins for them until undoEnding. The error is the cause of
 // the end of ctx.
 func (t *tracker) stopBelow(ctx context.Context, first *actor) (*taskRun, error) {
 	run, quiet := t.beginEnding(first)
@@ -61,12 +61,12 @@ func (t *tracker) beginEnding(first *actor) (*taskRun, <-chan struct{}) {
 			a.cancel(errTaskEnding)
 		}
 	}
-	run.noteQuiet()
+	run.signalQuiet()
 	return run, run.ending.quiet
 }
 
-// goOn undoes the beginning of the end of a task. It reports whether the task still runs.
-func (t *tracker) goOn(id identity.TaskID) bool {
+// undoEnding undoes the beginning of the end of a task. It reports whether the task still runs.
+func (t *tracker) undoEnding(id identity.TaskID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[id]

@@ -91,13 +91,13 @@ func (t *TaskTally) add(e journal.Event) {
 	one := tallyOf(e.Body)
 	switch b := e.Body.(type) {
 	case journal.TurnFailed:
-		t.use(e.Agent, b.Unanswered, one.Usage)
+		t.countRequests(e.Agent, b.Unanswered, one.Usage)
 		return
 	case journal.ModelAnswered:
-		t.use(e.Agent, b.Unanswered, one.Usage)
+		t.countRequests(e.Agent, b.Unanswered, one.Usage)
 		t.addModel(b.Answer.Model, one.Usage)
 	case journal.ContextCompressed:
-		t.use(e.Agent, b.Unanswered, one.Usage)
+		t.countRequests(e.Agent, b.Unanswered, one.Usage)
 		t.addModel(b.Model, one.Usage)
 	case journal.ToolCall:
 		if b.Decision == journal.Allowed {
@@ -110,9 +110,9 @@ func (t *TaskTally) add(e journal.Event) {
 	t.Agents[e.Agent] = t.Agents[e.Agent].plus(one)
 }
 
-// use counts requests of an agent. It counts the requests without an answer, and the request with
+// countRequests counts requests of an agent. It counts the requests without an answer, and the request with
 // this usage if it is of a language model. What such a model does not report is estimated.
-func (t *TaskTally) use(agent identity.AgentID, unanswered int, u model.TokenUsage) {
+func (t *TaskTally) countRequests(agent identity.AgentID, unanswered int, u model.TokenUsage) {
 	used := usageAmounts(u)
 	used[requestQuantity] = int64(unanswered)
 	if u.Input > 0 {

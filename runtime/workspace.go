@@ -51,9 +51,9 @@ func (w *workspaces) open(ctx context.Context, by identity.Principal) (*workspac
 	}
 	root, err := openResolved(at.dir)
 	if err != nil {
-		return nil, errRemoved(by, err)
+		return nil, errWorkspaceRemoved(by, err)
 	}
-	return &workspace.Dir{Root: root, ReadOnly: at.readOnly, Quota: w.quotaOf(at), DiskSpace: w.disk.forPrograms}, nil
+	return &workspace.Dir{Root: root, ReadOnly: at.readOnly, Quota: w.quotaOf(at), DiskSpace: w.disk.freeForPrograms}, nil
 }
 
 // quotaOf returns the quota of a place. In a configured workspace each holder has its own.
@@ -158,9 +158,9 @@ func resolveDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// check rejects a workspace that contains the data directory: its
+// checkExcludesData rejects a workspace that contains the data directory: its
 // agents could grant themselves every permission and read every task.
-func (w *workspaces) check(dir string) error {
+func (w *workspaces) checkExcludesData(dir string) error {
 	if dir == "" || w.data == "" {
 		return nil
 	}
@@ -185,8 +185,8 @@ func (w *workspaces) check(dir string) error {
 	}
 }
 
-// errRemoved is the error for a workspace that cannot be opened. It names no path.
-func errRemoved(by identity.Principal, cause error) error {
+// errWorkspaceRemoved is the error for a workspace that cannot be opened. It names no path.
+func errWorkspaceRemoved(by identity.Principal, cause error) error {
 	return errcode.Wrap(errcode.ToolUnavailable, cause, "open workspace of %s: the directory was removed or replaced", by)
 }
 

@@ -92,14 +92,14 @@ func (w *workspaces) callerPlace(ctx context.Context, by identity.Principal) (pl
 	narrowed, _ := ctx.Value(sessionDirKey{}).(string)
 	switch {
 	case narrowed != "" && !isBelow(ws.Path, narrowed):
-		return place{}, errNotAllowed(by)
+		return place{}, errWorkspaceNotAllowed(by)
 	case narrowed != "":
 		at.dir = narrowed
 	case ws.Path == "":
 		dir, err := w.privateDir(by, callerFolder, by.Key())
 		return place{dir: dir}, err
 	}
-	return at, w.checkQuietly(by, at.dir)
+	return at, w.checkWithoutPath(by, at.dir)
 }
 
 // operatorHolder is the holder of what the operator's tasks add to configured workspaces.
@@ -111,16 +111,16 @@ const operatorHolder = "operator"
 func (w *workspaces) sharedPlace(by identity.Principal, task *org.Task) (place, error) {
 	caller, external := task.ExternalCaller()
 	if !external && task.WorkspaceName == "" { // the operator named a path
-		return place{dir: task.Workspace, readOnly: task.ReadOnly}, w.check(task.Workspace)
+		return place{dir: task.Workspace, readOnly: task.ReadOnly}, w.checkExcludesData(task.Workspace)
 	}
 	allowed, holder := w.policy().Named[task.WorkspaceName], operatorHolder
 	if external {
 		allowed, holder = w.taskWorkspaceOf(caller), caller.Key()
 	}
 	if !isBelow(allowed.Path, task.Workspace) {
-		return place{}, errNotAllowed(by)
+		return place{}, errWorkspaceNotAllowed(by)
 	}
-	return place{task.Workspace, task.ReadOnly || allowed.ReadOnly, allowed.Path, holder}, w.checkQuietly(by, task.Workspace)
+	return place{task.Workspace, task.ReadOnly || allowed.ReadOnly, allowed.Path, holder}, w.checkWithoutPath(by, task.Workspace)
 }
 
 // assign sets the directory of a task to start.
@@ -146,7 +146,7 @@ func (w *workspaces) assign(ctx context.Context, spec *org.TaskSpec) error {
 	case ws.Path == "":
 		return nil
 	default:
-		if err := w.check(ws.Path); err != nil {
+		if err := w.checkExcludesData(ws.Path); err != nil {
 			return err
 		}
 		var err error // symbolic links are resolved once: a later change of a link does not move the task
@@ -156,7 +156,7 @@ func (w *workspaces) assign(ctx context.Context, spec *org.TaskSpec) error {
 		spec.Workspace = ws.Path
 	}
 	spec.Assigned = org.AssignedDir(ws)
-	return w.check(ws.Path)
+	return w.checkExcludesData(ws.Path)
 }
 
 // assignOfCaller sets the directory of a task of an external caller: its configured
@@ -175,13 +175,13 @@ func (w *workspaces) assignOfCaller(ctx context.Context, spec *org.TaskSpec) err
 	case isBelow(ws.Path, narrowed):
 		ws.Path = narrowed
 	case !isBelow(w.workspaceOf(spec.Caller).Path, narrowed):
-		return errNotAllowed(spec.Caller)
+		return errWorkspaceNotAllowed(spec.Caller)
 	} // else tasks.as sets another workspace for the task, in which the directory is not
 	if ws.Path == "" {
 		return nil
 	}
 	spec.Assigned = org.AssignedDir(ws)
-	return w.checkQuietly(spec.Caller, ws.Path)
+	return w.checkWithoutPath(spec.Caller, ws.Path)
 }
 
 // ResolveWorkspace returns the absolute path of a directory without symbolic links. Configured
@@ -196,15 +196,15 @@ func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
 	}
-	if err := rt.workspaces.check(dir); err != nil {
+	if err := rt.workspaces.checkExcludesData(dir); err != nil {
 		return "", err
 	}
-	return dir, rt.workspaces.checkOutside(dir)
+	return dir, rt.workspaces.checkOutsideData(dir)
 }
 
-// checkOutside rejects a configured workspace in the data directory, where the private
+// checkOutsideData rejects a configured workspace in the data directory, where the private
 // directories of callers are.
-func (w *workspaces) checkOutside(dir string) error {
+func (w *workspaces) checkOutsideData(dir string) error {
 	for _, ours := range []string{w.data, w.base} {
 		if ours == "" {
 			continue
@@ -230,18 +230,18 @@ func (rt *Runtime) IsInWorkspace(caller identity.Principal, dir string) bool {
 	return isBelow(rt.workspaces.workspaceOf(caller).Path, dir)
 }
 
-// checkQuietly is check for a principal that must not learn paths of the host. It also
+// checkWithoutPath is checkExcludesData for a principal that must not learn paths of the host. It also
 // requires that the directory is still there.
-func (w *workspaces) checkQuietly(by identity.Principal, dir string) error {
+func (w *workspaces) checkWithoutPath(by identity.Principal, dir string) error {
 	name, err := resolveDir(dir)
 	if err == nil && name != dir {
 		err = fmt.Errorf("path resolves to %s", name)
 	}
 	if err == nil {
-		err = w.check(dir)
+		err = w.checkExcludesData(dir)
 	}
 	if err != nil {
-		return errRemoved(by, err)
+		return errWorkspaceRemoved(by, err)
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func errUnknownWorkspace(name string) error {
 	return errcode.New(errcode.WorkspaceNotBound, "start a task: there is no workspace %.200q", name).With("field", "workspace")
 }
 
-// errNotAllowed is the error for a directory that its caller may not use any more.
-func errNotAllowed(by identity.Principal) error {
+// errWorkspaceNotAllowed is the error for a directory that its caller may not use any more.
+func errWorkspaceNotAllowed(by identity.Principal) error {
 	return errcode.New(errcode.WorkspaceNotBound, "%s may not use its workspace any more: the configuration has changed", by)
 }

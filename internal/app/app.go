@@ -192,7 +192,7 @@ func Open(o Options) (*App, error) {
 	}
 	a.brokers.accounts, a.brokers.log = func(name string) broker.Accounts { return &accounts{a, name} }, o.Warn
 	a.markReady = sync.OnceFunc(func() { close(a.lifecycle.ready) })
-	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
+	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.CountFileBytes(task, bytes) }
 	a.models.Store(&modelSet{})
 	a.scripts = script.NewWorkerPool(builtin.NewScriptStarter(o.Launcher, o.Warn))
 	expiry := clock.NewForward(time.Now)
@@ -234,7 +234,7 @@ func (a *App) openServers() (err error) {
 	if err != nil {
 		return err
 	}
-	a.Runtime.CheckCredentials(a.Tokens.IsActiveCredential)
+	a.Runtime.SetCredentialCheck(a.Tokens.IsActiveCredential)
 	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, UserLog: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
 	return err
 }

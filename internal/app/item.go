@@ -93,7 +93,7 @@ func (a *App) itemStates() itemStates {
 func (a *App) changeItem(ctx context.Context, item runtime.ItemChange) error {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	if err := a.Runtime.AskItem(ctx, item); err != nil {
+	if err := a.Runtime.RequestItemApproval(ctx, item); err != nil {
 		return err // before a server or a service of the item is reached
 	}
 	files := a.files

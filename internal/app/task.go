@@ -128,7 +128,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 		}
 		a.lifecycle.unresumed.Add(-1)
 	}
-	a.Runtime.LimitUnfinished()
+	a.Runtime.EnforceDeadlines()
 	return left, nil
 }
 

@@ -567,7 +567,7 @@ var mutations = []mutation{
 	},
 	{
 		"any sender writes as the operator", "runtime/message.go",
-		`		return errcode.New(errcode.InsufficientPermissions, "send to %q: only agents and the operator send messages", m.To)`, `		return rt.resolveRecipient(identity.ByOperator(""), m)`,
+		`		return errcode.New(errcode.InsufficientPermissions, "send to %q: only agents and the operator send messages", m.To)`, `		return rt.setParties(identity.ByOperator(""), m)`,
 		"./runtime TestRuntime_OthersDoNotActAsOperator",
 	},
 	{
@@ -1158,26 +1158,26 @@ var mutations = []mutation{
 	},
 	{
 		"an answer whose calls do not fit the budget is lost", "runtime/budget_calls.go",
-		`		if err := r.keepAnswer(); err != nil {
+		`		if err := r.recordAnswer(); err != nil {
 			return err
 		}
 `, ``,
 		"./runtime TestBudget_CallsOfOrganization",
 	},
 	{
-		"calls of a paused task start", "runtime/hold.go",
+		"calls of a paused task start", "runtime/person_pause.go",
 		`	if a.rt.org.PauseReason(a.agent.ID) != "" {
-		return errHeld`, `	if a.rt.org.PauseReason(a.agent.ID) != "" {
+		return errPausedByPerson`, `	if a.rt.org.PauseReason(a.agent.ID) != "" {
 		return nil`,
 		"./runtime TestPause_Plan",
 	},
 	{
-		"a paused task does not say who has paused it", "runtime/hold.go",
+		"a paused task does not say who has paused it", "runtime/person_pause.go",
 		`p := rt.org.PauseOf(id); p != nil {`, `p := rt.org.PauseOf(id); p != nil && id == "" {`,
 		"./runtime TestPauseTask_Who",
 	},
 	{
-		"a paused task is not shown as paused", "runtime/hold.go",
+		"a paused task is not shown as paused", "runtime/person_pause.go",
 		`	for agent = range run.resting {
 		return agent, true
 	}
@@ -1197,7 +1197,7 @@ var mutations = []mutation{
 	},
 	{
 		"a new id makes a result new", "runtime/steady.go",
-		`return newSteadySummer().sumOf(`, `return newSummer().sumOf(`,
+		`return newSteadyHasher().sumOf(`, `return newHasher().sumOf(`,
 		"./runtime TestLoop_ResultsThatDifferInSubstance",
 	},
 	{
@@ -1217,7 +1217,7 @@ var mutations = []mutation{
 	},
 	{
 		"an id stands before the tools", "runtime/prompt.go",
-		`	return prompt + a.rt.roleResultPrompt(a.agent) + constraints(offer)`, `	return string(a.agent.ID) + prompt + a.rt.roleResultPrompt(a.agent) + constraints(offer)`,
+		`	return prompt + a.rt.roleResultPrompt(a.agent) + toolGatingPrompt(offer)`, `	return string(a.agent.ID) + prompt + a.rt.roleResultPrompt(a.agent) + toolGatingPrompt(offer)`,
 		"./runtime TestCache_SecondTaskBeginsAsTheFirst",
 	},
 	{
@@ -1513,7 +1513,7 @@ var mutations = []mutation{
 	},
 	{
 		"a person reads that an approval counts that does not", "runtime/approval_decide.go",
-		`return rt.refusalOf(by, vote, a)`, `return rt.notNamed(vote, a)`,
+		`return rt.refusalOf(by, vote, a)`, `return rt.notNamedReason(vote, a)`,
 		"./runtime TestApproval_OwnTask",
 	},
 	{
@@ -1528,7 +1528,7 @@ var mutations = []mutation{
 	},
 	{
 		"the time of a task is warned of at each answer", "runtime/time_warning.go",
-		` || run.spent.budgets.warnedTime == used.seconds()`, ``,
+		` || run.spent.budgets.warnedTime == used.limitSeconds()`, ``,
 		"./runtime TestTimeWarning_IsRecordedOnce",
 	},
 	{
@@ -1584,13 +1584,13 @@ var mutations = []mutation{
 		"./runtime TestApproval_ToolLostKeepsTask",
 	},
 	{
-		"requests whose tool was lost in a pause go on waiting", "runtime/hold.go",
+		"requests whose tool was lost in a pause go on waiting", "runtime/person_pause.go",
 		`lost = rt.voidLost(b, rt.lostInPause(id))`, ``,
 		"./runtime TestApproval_ToolLostInPause",
 	},
 	{
 		"requests of roles below go on waiting", "runtime/approval_record.go",
-		`rt.approvals.callsOf(rt.org.RolesConcerned(role))`, `rt.approvals.callsOf([]identity.RoleID{role})`,
+		`rt.approvals.callRequestsOf(rt.org.RolesConcerned(role))`, `rt.approvals.callRequestsOf([]identity.RoleID{role})`,
 		"./runtime TestApproval_ToolLostBelow",
 	},
 	{
@@ -1677,7 +1677,7 @@ var mutations = []mutation{
 	},
 	{
 		"a pattern outlives a change of the rules", "runtime/standing.go",
-		`s.Bound == rt.bindApproval(p, call, need) && s.Rules.Contains(need.Rules) &&`, ``,
+		`s.Bound == rt.bindingHash(p, call, need) && s.Rules.Contains(need.Rules) &&`, ``,
 		"./runtime TestStanding_Ends",
 	},
 	{
@@ -1710,7 +1710,7 @@ var mutations = []mutation{
 	},
 	{
 		"an approval outlives a change of the rules", "runtime/approval.go",
-		`return a.Bound == rt.bindApproval(p, call, need) && a.Rules.Contains(need.Rules)`, `return true`,
+		`return a.Bound == rt.bindingHash(p, call, need) && a.Rules.Contains(need.Rules)`, `return true`,
 		"./runtime TestApproval_ChangedMeanwhile",
 	},
 	{

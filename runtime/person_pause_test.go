@@ -470,7 +470,7 @@ func TestPause_DeadlineStandsStill(t *testing.T) {
 		fx.shutdown(t)
 		fx = cfg.open(t)
 		fx.resume(t, id)
-		fx.LimitUnfinished()
+		fx.EnforceDeadlines()
 		if task, _ := fx.Org().TaskByID(id); task.Status != org.Running {
 			t.Errorf("%s: %s while paused", what, task.Status)
 		}

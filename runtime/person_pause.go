@@ -13,16 +13,16 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// errHeld is the reason why an agent stops between two steps: a person has paused its task, its
+// errPausedByPerson is the reason why an agent stops between two steps: a person has paused its task, its
 // role or the organization. It rests without a goroutine until that is resumed.
-var errHeld = errors.New("agent is paused")
+var errPausedByPerson = errors.New("agent is paused")
 
 // PauseTask pauses a task until UnpauseTask. No call of its agents starts and no model is asked
 // after it returns. Calls and answers that have begun end and are recorded. A task that is
 // paused does not change, except that the operator's pause replaces the pause of a caller.
 // Errors: the errors of org.Org.HoldTask.
 func (rt *Runtime) PauseTask(ctx context.Context, by identity.Principal, id identity.TaskID, reason string) error {
-	return rt.setHeld(ctx, id, journal.Paused{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
+	return rt.commitTaskPause(ctx, id, journal.Paused{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
 		return rt.org.HoldTask(by, task, reason)
 	})
 }
@@ -30,17 +30,17 @@ func (rt *Runtime) PauseTask(ctx context.Context, by identity.Principal, id iden
 // UnpauseTask ends a pause of PauseTask. The agents of the task go on where they stopped. Errors:
 // the errors of org.Org.ReleaseTask.
 func (rt *Runtime) UnpauseTask(ctx context.Context, by identity.Principal, id identity.TaskID, reason string) error {
-	err := rt.setHeld(ctx, id, journal.Resumed{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
+	err := rt.commitTaskPause(ctx, id, journal.Resumed{By: by.String(), Reason: reason}, func(task *org.Task) ([]org.RecordChange, error) {
 		return rt.org.ReleaseTask(by, task)
 	})
 	if err == nil {
-		rt.limitTime(id)
+		rt.enforceDeadline(id)
 	}
 	return err
 }
 
-// setHeld commits a change of a task that set makes, and its event.
-func (rt *Runtime) setHeld(ctx context.Context, id identity.TaskID, body journal.EventBody, set func(*org.Task) ([]org.RecordChange, error)) error {
+// commitTaskPause commits a change of a task that set makes, and its event.
+func (rt *Runtime) commitTaskPause(ctx context.Context, id identity.TaskID, body journal.EventBody, set func(*org.Task) ([]org.RecordChange, error)) error {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (rt *Runtime) atEpoch(body journal.EventBody) journal.EventBody {
 // starts after it returns; its agents rest until ResumeRole. Errors: the errors of
 // org.Org.PauseRole.
 func (rt *Runtime) PauseRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
-	return rt.setSuspension(by, "paused", journal.Paused{By: by.String(), Reason: reason, RoleID: id}, func(*journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
+	return rt.commitRolePause(by, "paused", journal.Paused{By: by.String(), Reason: reason, RoleID: id}, func(*journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
 		return rt.org.PauseRole(by, id, reason)
 	})
 }
@@ -84,7 +84,7 @@ func (rt *Runtime) PauseRole(by identity.Principal, id identity.RoleID, reason s
 // org.Org.ResumeRole.
 func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID, reason string) (org.Role, org.PermissionDiff, error) {
 	var lost lostRequests
-	role, diff, err := rt.setSuspension(by, "resumed", journal.Resumed{By: by.String(), Reason: reason, RoleID: id}, func(b *journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
+	role, diff, err := rt.commitRolePause(by, "resumed", journal.Resumed{By: by.String(), Reason: reason, RoleID: id}, func(b *journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error) {
 		role, diff, changes, err := rt.org.ResumeRole(by, id)
 		if err == nil && changes != nil {
 			lost = rt.voidLost(b, rt.lostInPause(id))
@@ -95,15 +95,15 @@ func (rt *Runtime) ResumeRole(by identity.Principal, id identity.RoleID, reason 
 	return role, diff, err
 }
 
-// setSuspension commits a change of a role that set makes, and its events.
-func (rt *Runtime) setSuspension(by identity.Principal, change string, body journal.EventBody,
+// commitRolePause commits a change of a role that set makes, and its events.
+func (rt *Runtime) commitRolePause(by identity.Principal, change string, body journal.EventBody,
 	set func(*journal.Batch) (org.Role, org.PermissionDiff, []org.RecordChange, error)) (role org.Role, diff org.PermissionDiff, err error) {
-	err = rt.change(by, func(b *journal.Batch) error {
+	err = rt.commitBy(by, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		if role, diff, changes, err = set(b); err != nil || changes == nil {
 			return err
 		}
-		rt.roleChanged(b, by, role, change, &diff, changes)
+		rt.addRoleChange(b, by, role, change, &diff, changes)
 		b.Events = append(b.Events, rt.eventBy(by, role.Name, rt.atEpoch(body)))
 		return nil
 	})
@@ -113,7 +113,7 @@ func (rt *Runtime) setSuspension(by identity.Principal, change string, body jour
 // PauseOrg pauses the whole organization: no call of an agent or a caller starts, and no model is
 // asked, after it returns. Errors: the errors of org.Org.PauseOrg.
 func (rt *Runtime) PauseOrg(by identity.Principal, reason string) error {
-	return rt.setOrgPause(by, journal.Paused{By: by.String(), Reason: reason, All: true}, func() ([]org.RecordChange, error) {
+	return rt.commitOrgPause(by, journal.Paused{By: by.String(), Reason: reason, All: true}, func() ([]org.RecordChange, error) {
 		return rt.org.PauseOrg(by, reason)
 	})
 }
@@ -121,18 +121,18 @@ func (rt *Runtime) PauseOrg(by identity.Principal, reason string) error {
 // ResumeOrg ends the pause of the organization. Tasks and roles that are paused besides stay so.
 // Errors: the errors of org.Org.ResumeOrg.
 func (rt *Runtime) ResumeOrg(by identity.Principal, reason string) error {
-	err := rt.setOrgPause(by, journal.Resumed{By: by.String(), Reason: reason, All: true}, func() ([]org.RecordChange, error) { return rt.org.ResumeOrg(by) })
+	err := rt.commitOrgPause(by, journal.Resumed{By: by.String(), Reason: reason, All: true}, func() ([]org.RecordChange, error) { return rt.org.ResumeOrg(by) })
 	if err != nil {
 		return err
 	}
 	for _, task := range rt.org.ListTasks() { // their time stood still
-		rt.limitTime(task.ID)
+		rt.enforceDeadline(task.ID)
 	}
 	return nil
 }
 
-func (rt *Runtime) setOrgPause(by identity.Principal, body journal.EventBody, set func() ([]org.RecordChange, error)) error {
-	return rt.change(by, func(b *journal.Batch) error {
+func (rt *Runtime) commitOrgPause(by identity.Principal, body journal.EventBody, set func() ([]org.RecordChange, error)) error {
+	return rt.commitBy(by, func(b *journal.Batch) error {
 		changes, err := set()
 		if err != nil || len(changes) == 0 {
 			return err
@@ -156,16 +156,16 @@ func (rt *Runtime) PauseOf(id identity.TaskID) *org.TaskPause {
 	return nil
 }
 
-// wakeHeld lets the agents go on that rest and are not paused any more.
-func (rt *Runtime) wakeHeld() {
-	for _, id := range rt.tracker.takeRested() {
+// wakeResumed lets the agents go on that rest and are not paused any more.
+func (rt *Runtime) wakeResumed() {
+	for _, id := range rt.tracker.takeResumed() {
 		rt.wake(id)
 	}
 }
 
-// mayLift reports whether an event may be the end of a pause of an agent. Changes of roles and
+// mayEndPause reports whether an event may be the end of a pause of an agent. Changes of roles and
 // tool groups publish new Views.
-func mayLift(e journal.Event) bool {
+func mayEndPause(e journal.Event) bool {
 	switch e.Body.(type) {
 	case journal.Resumed, journal.RoleChanged:
 		return true
@@ -173,11 +173,11 @@ func mayLift(e journal.Event) bool {
 	return false
 }
 
-// checkHeld rejects the calls of an agent that is paused. A denial by a pause that has ended
+// checkPausedByPerson rejects the calls of an agent that is paused. A denial by a pause that has ended
 // meanwhile is superseded. It is called in the commit that would start the calls.
-func (a *actor) checkHeld(calls []*gate.Admission) error {
+func (a *actor) checkPausedByPerson(calls []*gate.Admission) error {
 	if a.rt.org.PauseReason(a.agent.ID) != "" {
-		return errHeld
+		return errPausedByPerson
 	}
 	if slices.ContainsFunc(calls, func(c *gate.Admission) bool { return c.Decision.Suspended() != "" }) {
 		return gate.ErrSuperseded
@@ -185,9 +185,9 @@ func (a *actor) checkHeld(calls []*gate.Admission) error {
 	return nil
 }
 
-// mayRest reports whether a paused agent may end its goroutine. It returns false if the agent is
-// not paused any more. An agent that rests keeps its task from ending.
-func (t *tracker) mayRest(a *actor) bool {
+// tryRest marks a paused agent as resting, so that its goroutine may end. It returns false if the
+// agent is not paused any more. An agent that rests keeps its task from ending.
+func (t *tracker) tryRest(a *actor) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[a.task]
@@ -201,9 +201,9 @@ func (t *tracker) mayRest(a *actor) bool {
 	return true
 }
 
-// takeRested returns the agents that rest and are not paused any more. They do not rest from
+// takeResumed returns the agents that rest and are not paused any more. They do not rest from
 // now on, so the caller must wake them.
-func (t *tracker) takeRested() (list []identity.AgentID) {
+func (t *tracker) takeResumed() (list []identity.AgentID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, run := range t.tasks {
