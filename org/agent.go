@@ -179,7 +179,7 @@ func (o *Org) SpawnLimit(parent identity.AgentID, role identity.RoleID) ModelAll
 func (o *Org) roleToSpawn(p *agentNode, s SpawnSpec) (*Role, error) {
 	role, err := o.findActive(identity.ByAgent(p.id), string(s.Role))
 	if err != nil {
-		return nil, errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id or name, or it was deleted; create_role makes one; %s", s.Role, o.hireable(p)).With("roleId", s.Role)
+		return nil, errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id or name, or it was deleted; create_role makes one; %s", s.Role, o.spawnableHint(p)).With("roleId", s.Role)
 	}
 	return role, cmp.Or(s.Brief.Check(), o.checkSpawns(o.grantorFor(p, role), role), o.checkCollaborators(p, s.Brief))
 }
@@ -193,7 +193,7 @@ func (o *Org) checkSpawns(g grantor, role *Role) error {
 	if !o.covers(g, role) {
 		return errcode.New(errcode.InsufficientPermissions, "spawn an agent of role %q: it has more permissions than you may grant; create a role with fewer tool groups", role.Name)
 	}
-	if role.declared() {
+	if role.isDeclared() {
 		return nil
 	}
 	return o.checkCreates(g, "spawn an agent of", role.Name)
@@ -234,7 +234,7 @@ func (o *Org) addAgent(a *Agent, parent *agentNode) []RecordChange {
 	o.setScope(m)
 	o.agents[m.id] = m
 	o.countAgent(m.task, 1)
-	return []RecordChange{record(KindAgent, string(a.ID), a)}
+	return []RecordChange{newRecord(KindAgent, string(a.ID), a)}
 }
 
 // AgentByID returns an agent that is not terminated, without its brief.
@@ -340,7 +340,7 @@ func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Recor
 	}
 	m.state = state
 	stored.State = state
-	return []RecordChange{record(KindAgent, string(id), stored)}, nil
+	return []RecordChange{newRecord(KindAgent, string(id), stored)}, nil
 }
 
 // Termination describes an agent that was terminated.
@@ -361,7 +361,7 @@ type Termination struct {
 func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m, err := o.mayTerminate(by, target)
+	m, err := o.agentToTerminate(by, target)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -416,15 +416,15 @@ func (o *Org) endedRecord(m *agentNode, call identity.CallID, reason string, sto
 	}
 	state, _ := o.stateOf(m)
 	a.Status, a.State, a.EndedBy, a.Reason = Terminated, state, call, reason
-	return record(KindTerminated, string(m.id), a)
+	return newRecord(KindTerminated, string(m.id), a)
 }
 
-// mayTerminate returns the node of target if by may terminate it. It must be called with
+// agentToTerminate returns the node of target if by may terminate it. It must be called with
 // mu held.
-func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*agentNode, error) {
+func (o *Org) agentToTerminate(by identity.Principal, target identity.AgentID) (*agentNode, error) {
 	m, ok := o.agents[target]
 	if !ok {
-		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent with this id or name, or it has ended already%s", target, o.namesBelow(by)).With("agentId", target)
+		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent with this id or name, or it has ended already%s", target, o.hiredHint(by)).With("agentId", target)
 	}
 	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only its ancestors may; you may terminate the agents that you spawned and their descendants", target).With("agentId", target)
 	switch by.Kind {

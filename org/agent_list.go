@@ -46,8 +46,8 @@ func (o *Org) setScope(m *agentNode) {
 	}
 }
 
-// listAgents adds the agents of a task that goes on to the lists of their scopes.
-func (o *Org) listAgents(t *Task) {
+// addToScopes adds the agents of a task that goes on to the lists of their scopes.
+func (o *Org) addToScopes(t *Task) {
 	top, ok := o.agents[t.Top]
 	if !ok {
 		return
@@ -57,8 +57,8 @@ func (o *Org) listAgents(t *Task) {
 	}
 }
 
-// unlistAgents removes the agents of a task that ends from the lists of their scopes.
-func (o *Org) unlistAgents(t *Task) {
+// removeFromScopes removes the agents of a task that ends from the lists of their scopes.
+func (o *Org) removeFromScopes(t *Task) {
 	top, ok := o.agents[t.Top]
 	if !ok {
 		return

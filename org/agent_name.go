@@ -81,14 +81,14 @@ func (o *Org) retireName(m *agentNode) []RecordChange {
 		return nil
 	}
 	r := retiredName{m.task, role, number}
-	return []RecordChange{record(KindNames, r.key(), r)}
+	return []RecordChange{newRecord(KindNames, r.key(), r)}
 }
 
 // loadNames reads the numbers of terminated agents.
 func (o *Org) loadNames(source RecordSource) {
 	for r := range o.validRecords(source, KindNames) {
 		var name retiredName
-		if o.decode(KindNames, r, &name) && o.checkKey(KindNames, r, name.key()) {
+		if o.decode(KindNames, r, &name) && o.matchesKey(KindNames, r, name.key()) {
 			o.countName(name.Task, name.Name+"-"+strconv.Itoa(name.Number))
 		}
 	}
@@ -115,7 +115,7 @@ func (o *Org) ResolveBelow(by identity.AgentID, name identity.AgentID) identity.
 	if !ok || name == "" || o.agents[name] != nil {
 		return name
 	}
-	return cmp.Or(m.below(string(name)), name)
+	return cmp.Or(m.descendantNamed(string(name)), name)
 }
 
 // resolveRecipient is ResolveRecipient for a sender that exists. It must be called with mu held.
@@ -128,11 +128,11 @@ func (o *Org) resolveRecipient(from *agentNode, name identity.AgentID) identity.
 			return m.id
 		}
 	}
-	return cmp.Or(from.below(string(name)), name)
+	return cmp.Or(from.descendantNamed(string(name)), name)
 }
 
-// below returns the id of the descendant of m with a name, "" if there is none.
-func (m *agentNode) below(name string) identity.AgentID {
+// descendantNamed returns the id of the descendant of m with a name, "" if there is none.
+func (m *agentNode) descendantNamed(name string) identity.AgentID {
 	for _, d := range m.subtree() {
 		if d != m && d.name == name {
 			return d.id
@@ -176,8 +176,8 @@ func (o *Org) recipientNames(from *agentNode) []string {
 	return append(names, RootRole, "user")
 }
 
-// namesBelow lists for an error the agents that an agent hired. It must be called with mu held.
-func (o *Org) namesBelow(by identity.Principal) string {
+// hiredHint lists for an error the agents that an agent hired. It must be called with mu held.
+func (o *Org) hiredHint(by identity.Principal) string {
 	m, ok := o.agents[by.Agent]
 	if !ok || by.Kind != identity.Agent {
 		return ""

@@ -101,7 +101,7 @@ func (o *Org) ApproverRole(p identity.Principal) (name string, ok bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	role := o.roles[p.Role]
-	if CheckCaller(p) != nil || !role.isActive() || !role.declared() {
+	if CheckCaller(p) != nil || !role.isActive() || !role.isDeclared() {
 		return "", false
 	}
 	return role.Name, true

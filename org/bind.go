@@ -46,12 +46,12 @@ func (o *Org) checkBind(creator grantor, spec RoleSpec) error {
 		if path := rule.UnknownPath(h.Definition.Input); path != "" {
 			return errcode.New(errcode.InvalidRole, "role %q: bind: %s: %s: the tool has no such argument", spec.Name, name, path).With("field", "bind")
 		}
-		if err := checkWider(creator, spec.Name, h, rule); err != nil {
+		if err := checkNotWider(creator, spec.Name, h, rule); err != nil {
 			return err
 		}
 	}
 	if len(unknown) > 0 && !spec.AllowUnknown && creator.name != CreatorConfig {
-		return o.unknownTools(creator, spec.Name, unknown)
+		return o.unknownToolsError(creator, spec.Name, unknown)
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ func (o *Org) boundTool(g grantor, name string) (*toolgroups.ToolHandle, bool) {
 	return h, !slices.ContainsFunc(g.limits, hidden)
 }
 
-// checkWider returns an error if a rule surely allows what a limit of the creator rejects.
-func checkWider(creator grantor, name string, h *toolgroups.ToolHandle, rule bounds.Rule) error {
+// checkNotWider returns an error if a rule surely allows what a limit of the creator rejects.
+func checkNotWider(creator grantor, name string, h *toolgroups.ToolHandle, rule bounds.Rule) error {
 	for _, limit := range creator.limits {
 		for _, own := range limit.RulesFor(h) {
 			if path := rule.WiderPath(own); path != "" {
@@ -80,8 +80,8 @@ func checkWider(creator grantor, name string, h *toolgroups.ToolHandle, rule bou
 	return nil
 }
 
-// unknownTools returns the error for bounds on tools that do not exist.
-func (o *Org) unknownTools(creator grantor, role string, names []string) error {
+// unknownToolsError returns the error for bounds on tools that do not exist.
+func (o *Org) unknownToolsError(creator grantor, role string, names []string) error {
 	var list []string
 	for _, name := range names[:min(len(names), maxSuggestions)] {
 		list = append(list, strconv.Quote(textutil.Truncate(name, 128)))
@@ -93,9 +93,9 @@ func (o *Org) unknownTools(creator grantor, role string, names []string) error {
 	return errcode.New(errcode.InvalidRole, "role %q: bind: there is no tool %s%s", role, strings.Join(list, ", "), advice).With("field", "bind")
 }
 
-// UnknownBound returns the tools that the bounds of active roles of the configuration name and
+// UnknownBoundTools returns the tools that the bounds of active roles of the configuration name and
 // no group has, by role. Such bounds hold once a group has a tool of this name.
-func (o *Org) UnknownBound() map[string][]string {
+func (o *Org) UnknownBoundTools() map[string][]string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	found := map[string][]string{}

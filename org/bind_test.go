@@ -198,7 +198,7 @@ func TestBind_CreateRoleRejects(t *testing.T) {
 func TestBind_ToolThatComesLater(t *testing.T) {
 	f := newBoundFixture(t)
 	role := f.configured("clerk", org.RoleSpec{Name: "clerk", Use: setOf("bank"), Bind: bind(t, `{"late": {"/x": {"max": 1}}}`)})
-	if got := f.UnknownBound()["clerk"]; !slices.Equal(got, []string{"late"}) {
+	if got := f.UnknownBoundTools()["clerk"]; !slices.Equal(got, []string{"late"}) {
 		t.Errorf("unknown: %v", got)
 	}
 	made, err := tool.New("late", "", noop, &tool.Options{Input: json.RawMessage(`{"type":"object"}`)})
@@ -209,7 +209,7 @@ func TestBind_ToolThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	caller := identity.ByCaller("ann", role.ID)
-	if !f.within(caller, "late", `{"x": 1}`) || f.within(caller, "late", `{"x": 2}`) || len(f.UnknownBound()) != 0 {
+	if !f.within(caller, "late", `{"x": 1}`) || f.within(caller, "late", `{"x": 2}`) || len(f.UnknownBoundTools()) != 0 {
 		t.Error("the bound does not hold")
 	}
 }

@@ -55,15 +55,15 @@ func (c *callers) stateOf(p identity.Principal) (string, bool) {
 	return "", !c.unknownDamaged && (len(c.damaged) == 0 || !c.damaged[p.Key()])
 }
 
-// isNew reports whether a caller is to be remembered.
-func (c *callers) isNew(p identity.Principal) bool {
+// shouldRemember reports whether a caller is to be remembered.
+func (c *callers) shouldRemember(p identity.Principal) bool {
 	_, known := c.states[callerKey{p.User, p.Role}]
 	return !known && c.unrecorded < maxUnrecorded
 }
 
 // remember remembers a caller without a record, whose state is the initial one.
 func (c *callers) remember(p identity.Principal) {
-	if c.isNew(p) {
+	if c.shouldRemember(p) {
 		c.set(callerKey{p.User, p.Role}, "")
 		c.unrecorded++
 	}
@@ -114,7 +114,7 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	o.mu.RLock()
 	state, ok := o.activeCallerState(p)
 	key := scopeKey{role: p.Role, bounds: p.Within} // no other text of bounds looks like one of LimitTo
-	s, isNew := o.scopes.byKey[key], o.callers.isNew(p)
+	s, isNew := o.scopes.byKey[key], o.callers.shouldRemember(p)
 	o.mu.RUnlock()
 	switch {
 	case !ok:
@@ -130,7 +130,7 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	}
 	o.callers.remember(p)
 	_, known := o.scopes.byKey[key]
-	s = o.intern(key, within(p))
+	s = o.intern(key, networkLimits(p))
 	s.used.Store(true)
 	if !known {
 		o.scopes.addLimited(key)
@@ -182,7 +182,7 @@ func (o *Org) ResetCaller(p identity.Principal) ([]RecordChange, error) {
 func (o *Org) storeCallerState(p identity.Principal, state string) []RecordChange {
 	state = toolgroups.StateName(state)
 	o.callers.record(callerKey{p.User, p.Role}, state)
-	return []RecordChange{record(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
+	return []RecordChange{newRecord(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
 }
 
 // loadCallers reads the callers and remembers which records are damaged.

@@ -130,16 +130,16 @@ type affectedAgent struct {
 	change AccessChange
 }
 
-// change compares what the current View was of a scope allows with the scope after the
-// change.
-func (d *differ) change(s *scope, was *toolgroups.View) AccessChange {
-	return d.changeOf(was, s.compile(d.next, d.find), s.hostLimits)
+// compareScope compares what the current View was of a scope allows with the scope after the
+// compareScope.
+func (d *differ) compareScope(s *scope, was *toolgroups.View) AccessChange {
+	return d.compareViews(was, s.compile(d.next, d.find), s.hostLimits)
 }
 
-// changeOf compares a View before the change with one after it. limits returns the
+// compareViews compares a View before the change with one after it. limits returns the
 // constraints whose Hosts limit requests.
-func (d *differ) changeOf(was, is *toolgroups.View, limits func(roleLookup) []constraint) AccessChange {
-	gains, loses := compare(was, is)
+func (d *differ) compareViews(was, is *toolgroups.View, limits func(roleLookup) []constraint) AccessChange {
+	gains, loses := compareTools(was, is)
 	c := AccessChange{Gains: gains, Loses: loses, Bounds: compareBounds(was, is)}
 	if allowsNetwork(d.now, was) && allowsNetwork(d.next, is) {
 		c.Hosts = changedHostRules(limits(d.lookupRole), limits(d.find))
@@ -152,7 +152,7 @@ func (d *differ) addAgents(s *scope) {
 	if s.agents.count == 0 {
 		return
 	}
-	c := d.change(s, s.CurrentView())
+	c := d.compareScope(s, s.CurrentView())
 	if c.isEmpty() {
 		return
 	}
@@ -167,7 +167,7 @@ func (d *differ) addAgents(s *scope) {
 // addRole adds a role.
 func (d *differ) addRole(role *Role) {
 	s := d.previewScope(role.ID, toolgroups.AllGroups())
-	c := d.change(s, s.compile(d.now, d.lookupRole))
+	c := d.compareScope(s, s.compile(d.now, d.lookupRole))
 	if c.isEmpty() {
 		return
 	}
@@ -183,7 +183,7 @@ func (d *differ) addCallers(role *Role) {
 		return
 	}
 	s := &scope{role: role.ID}
-	c := d.change(s, s.compile(d.now, d.lookupRole))
+	c := d.compareScope(s, s.compile(d.now, d.lookupRole))
 	if c.isEmpty() {
 		return
 	}
@@ -216,7 +216,7 @@ func (d *differ) holdersOf(changed identity.RoleID) (list []*Role) {
 // addTasks adds the tasks of callers in a role.
 func (d *differ) addTasks(holder *Role) {
 	limits := func(find roleLookup) []constraint { return callerTaskLimits(find, holder.ID) }
-	c := d.changeOf(d.taskView(d.now, d.lookupRole, holder.ID), d.taskView(d.next, d.find, holder.ID), limits)
+	c := d.compareViews(d.taskView(d.now, d.lookupRole, holder.ID), d.taskView(d.next, d.find, holder.ID), limits)
 	if c.isEmpty() {
 		return
 	}
@@ -302,10 +302,10 @@ func (o *Org) roleName(id identity.RoleID) string {
 	return string(id)
 }
 
-// compare returns the names of the tools that only after and only before allows, sorted.
-func compare(before, after *toolgroups.View) (gains, loses []string) {
+// compareTools returns the names of the tools that only after and only before allows, sorted.
+func compareTools(before, after *toolgroups.View) (gains, loses []string) {
 	was, is := namesOf(before), namesOf(after)
-	return without(is, was), without(was, is)
+	return namesWithout(is, was), namesWithout(was, is)
 }
 
 // compareBounds returns the changes of bounds on the tools that after allows, sorted.
@@ -339,8 +339,8 @@ func namesOf(v *toolgroups.View) map[string]bool {
 	return names
 }
 
-// without returns the names that are in list and not in other, sorted.
-func without(list, other map[string]bool) []string {
+// namesWithout returns the names that are in list and not in other, sorted.
+func namesWithout(list, other map[string]bool) []string {
 	names := []string{}
 	for name := range list {
 		if !other[name] {

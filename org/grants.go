@@ -67,7 +67,7 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			if r.Suspended() {
 				return grantor{}, errSuspended("act in", r)
 			}
-			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.lookupRole, r), []constraint{r.use("the caller's role " + r.Name)}, within(by))}, nil
+			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.lookupRole, r), []constraint{r.useLimit("the caller's role " + r.Name)}, networkLimits(by))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}
@@ -142,7 +142,7 @@ func ceiling(find roleLookup, r *Role) []constraint {
 		if !ok {
 			return append(bounds, denyAll("the role that created role "+r.Name+" does not exist"))
 		}
-		bounds = append(bounds, creator.grant("what role "+creator.Name+", its creator, may grant").as(LimitCreator))
+		bounds = append(bounds, creator.grantLimit("what role "+creator.Name+", its creator, may grant").as(LimitCreator))
 		r = creator
 	}
 }
@@ -156,12 +156,12 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 	if !ok {
 		return toolgroups.GroupSet{}
 	}
-	return o.within(toolgroups.AllGroups(), m.scope.grantLimits(o.lookupRole))
+	return o.groupsWithin(toolgroups.AllGroups(), m.scope.grantLimits(o.lookupRole))
 }
 
-// within returns the groups of a set that all limits cover. It also returns the groups below them
+// groupsWithin returns the groups of a set that all limits cover. It also returns the groups below them
 // to which the limits narrow the set.
-func (o *Org) within(set toolgroups.GroupSet, limits []constraint) toolgroups.GroupSet {
+func (o *Org) groupsWithin(set toolgroups.GroupSet, limits []constraint) toolgroups.GroupSet {
 	for _, limit := range limits {
 		set = o.registry().IntersectSets(o.bind(set), limit.BoundSet)
 	}

@@ -35,8 +35,8 @@ func (o *Org) checkAgentLimits(p *agentNode) error {
 	}
 	return cmp.Or(
 		o.checkDepth(p),
-		exceeded("spawn an agent: %d agents are above you; the agents of a task may be %d deep; let an agent above you spawn it", depth-1, o.limits.Depth),
-		exceeded("spawn an agent: the task has %d agents, and at most %d may be active; terminate some or wait until they have ended", o.taskAgents[p.task], o.limits.Agents),
+		checkLimit("spawn an agent: %d agents are above you; the agents of a task may be %d deep; let an agent above you spawn it", depth-1, o.limits.Depth),
+		checkLimit("spawn an agent: the task has %d agents, and at most %d may be active; terminate some or wait until they have ended", o.taskAgents[p.task], o.limits.Agents),
 		o.checkAgentShare("spawn an agent", o.tasks[p.task], 1),
 	)
 }
@@ -47,7 +47,7 @@ func (o *Org) checkRoleLimits(m *agentNode) error {
 	task := o.tasks[m.task]
 	ofTask, ofCaller, all := o.countRoles(m.task)
 	return cmp.Or(
-		exceeded("create a role: the agents of the task have created %d roles, and at most %d may be active; use one of them", ofTask, o.limits.Roles),
+		checkLimit("create a role: the agents of the task have created %d roles, and at most %d may be active; use one of them", ofTask, o.limits.Roles),
 		checkShare(task, o.limits.Roles, ofCaller, all,
 			"create a role: the agents of this caller's tasks have created %d active roles, and at most %d may be, half of what others leave; use one of them, or let the operator delete some",
 			"create a role: agents have created %d roles, and at most %d may be active; the operator can delete some"),
@@ -60,7 +60,7 @@ func (o *Org) countRoles(task identity.TaskID) (ofTask, ofCaller, all int) {
 	owner := o.tasks[task].owner()
 	for _, list := range o.activeRoles {
 		for _, r := range list {
-			if r.declared() {
+			if r.isDeclared() {
 				continue
 			}
 			all++
@@ -79,7 +79,7 @@ func (o *Org) countRoles(task identity.TaskID) (ofTask, ofCaller, all int) {
 // tasks. attempt says what is attempted. It must be called with mu held.
 func (o *Org) checkAgentShare(attempt string, task *Task, n int) error {
 	held := 0
-	if task.external() {
+	if task.isExternal() {
 		held = o.callerAgents[task.Caller] + n - 1
 	}
 	return checkShare(task, o.limits.Agents, held, o.runningAgents+n-1,
@@ -91,10 +91,10 @@ func (o *Org) checkAgentShare(attempt string, task *Task, n int) error {
 // caller have held items, and all tasks have all items. ofCaller and ofAll are the
 // formats of the errors, with verbs for count and limit.
 func checkShare(t *Task, limit, held, all int, ofCaller, ofAll string) error {
-	if most := callerShare(limit, held, all); t.external() && limit > 0 && held >= most {
-		return limitExceeded(ofCaller, held, most)
+	if most := callerShare(limit, held, all); t.isExternal() && limit > 0 && held >= most {
+		return limitError(ofCaller, held, most)
 	}
-	return exceeded(ofAll, all, limit*organizationShare)
+	return checkLimit(ofAll, all, limit*organizationShare)
 }
 
 // callerShare returns how much the tasks of one external caller may have if they have held
@@ -107,21 +107,21 @@ func callerShare(limit, held, all int) int {
 	return max(0, (left+1)/2)
 }
 
-// external reports whether an external caller started t. A missing task has no caller.
-func (t *Task) external() bool { return t != nil && t.CallerRole != "" }
+// isExternal reports whether an external caller started t. A missing task has no caller.
+func (t *Task) isExternal() bool { return t != nil && t.CallerRole != "" }
 
-// exceeded returns an error with the code LimitExceeded if count has reached limit. The
+// checkLimit returns an error with the code LimitExceeded if count has reached limit. The
 // format has verbs for both.
-func exceeded(format string, count, limit int) error {
+func checkLimit(format string, count, limit int) error {
 	if limit <= 0 || count < limit {
 		return nil
 	}
-	return limitExceeded(format, count, limit)
+	return limitError(format, count, limit)
 }
 
-// limitExceeded returns an error with the code LimitExceeded. The format has verbs for
+// limitError returns an error with the code LimitExceeded. The format has verbs for
 // both.
-func limitExceeded(format string, count, limit int) error {
+func limitError(format string, count, limit int) error {
 	return errcode.New(errcode.LimitExceeded, format, count, limit).With("limit", limit)
 }
 

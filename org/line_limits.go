@@ -64,12 +64,12 @@ func (o *Org) checkDepth(p *agentNode) error {
 	levels := 1
 	for at := p; at != nil; at = at.parent {
 		if most := o.lineLimits(at.role).Depth; most > 0 && levels > most {
-			return limitExceeded("spawn an agent: it would be %d levels below an agent whose role allows %d; do the work yourself, or ask an agent above you", levels, most)
+			return limitError("spawn an agent: it would be %d levels below an agent whose role allows %d; do the work yourself, or ask an agent above you", levels, most)
 		}
 		levels++
 	}
 	if most := o.callerLimits(o.tasks[p.task]).Depth; most > 0 && levels > most {
-		return limitExceeded("spawn an agent: it would be %d levels below the caller of the task, whose role allows %d; do the work yourself, or ask an agent above you", levels, most)
+		return limitError("spawn an agent: it would be %d levels below the caller of the task, whose role allows %d; do the work yourself, or ask an agent above you", levels, most)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func (o *Org) load(source RecordSource) {
 	o.loadTools(source)
 	for r := range o.validRecords(source, KindRole) {
 		var role Role
-		if o.decode(KindRole, r, &role) && o.checkKey(KindRole, r, string(role.ID)) && o.checkTasks(r, &role) {
+		if o.decode(KindRole, r, &role) && o.matchesKey(KindRole, r, string(role.ID)) && o.hasAllowedFields(r, &role) {
 			o.addRole(&role)
 		}
 	}
 	for r := range o.validRecords(source, KindTask) {
 		var task Task
-		if o.decode(KindTask, r, &task) && o.checkKey(KindTask, r, string(task.ID)) {
+		if o.decode(KindTask, r, &task) && o.matchesKey(KindTask, r, string(task.ID)) {
 			o.tasks[task.ID] = task.summary()
 			o.tasksByAge = append(o.tasksByAge, o.tasks[task.ID])
 		}
@@ -83,7 +83,7 @@ func (o *Org) decodeAgent(r StoredRecord) (agentHeader, bool) {
 		o.skipRecord(KindAgent, r, err.Error())
 		return c, false
 	}
-	return c, string(c.id) == r.Key || o.checkKey(KindAgent, r, string(c.id))
+	return c, string(c.id) == r.Key || o.matchesKey(KindAgent, r, string(c.id))
 }
 
 // interner returns equal strings as one string, which saves the memory of ids that many
@@ -172,18 +172,18 @@ func (o *Org) decode(kind RecordKind, r StoredRecord, v any) bool {
 	return err == nil
 }
 
-// checkKey reports whether the id in a record is its key.
-func (o *Org) checkKey(kind RecordKind, r StoredRecord, id string) bool {
+// matchesKey reports whether the id in a record is its key.
+func (o *Org) matchesKey(kind RecordKind, r StoredRecord, id string) bool {
 	if id != r.Key {
 		o.skipRecord(kind, r, "the record has the id "+strconv.Quote(id))
 	}
 	return id == r.Key
 }
 
-// checkTasks reports whether a role may have what it says about its callers. A role that an
+// hasAllowedFields reports whether a role may have what it says about its callers. A role that an
 // agent created never says anything.
-func (o *Org) checkTasks(r StoredRecord, role *Role) bool {
-	forged := (role.Tasks.As != "" || role.Agent != nil || role.States != nil) && !role.declared()
+func (o *Org) hasAllowedFields(r StoredRecord, role *Role) bool {
+	forged := (role.Tasks.As != "" || role.Agent != nil || role.States != nil) && !role.isDeclared()
 	if forged {
 		o.skipRecord(KindRole, r, "the role of an agent has tasks.as, agent or states")
 	}

@@ -294,7 +294,7 @@ func TestLoad_AllocationsPerAgent(t *testing.T) {
 	}
 }
 
-// Load does not read the records of terminated agents.
+// LoadOrg does not read the records of terminated agents.
 func TestLoad_SkipsTerminatedAgents(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})

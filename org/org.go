@@ -65,7 +65,7 @@ type RecordKind string
 const (
 	KindRole       RecordKind = "role"
 	KindAgent      RecordKind = "agent" // an active agent
-	KindTerminated RecordKind = "ended" // a terminated agent; Load does not read these
+	KindTerminated RecordKind = "ended" // a terminated agent; LoadOrg does not read these
 	KindTask       RecordKind = "task"
 	KindMeta       RecordKind = "meta"   // keys "epoch", "rootGrant", "approval", "observed" and "pause"
 	KindCaller     RecordKind = "caller" // the workflow state of an external caller
@@ -192,7 +192,7 @@ func (o *Org) EpochRecords() []RecordChange {
 
 // epochRecords is EpochRecords with mu held.
 func (o *Org) epochRecords() []RecordChange {
-	return append([]RecordChange{record(KindMeta, "epoch", o.epoch)}, o.toolRecords()...)
+	return append([]RecordChange{newRecord(KindMeta, "epoch", o.epoch)}, o.toolRecords()...)
 }
 
 // AdvanceEpoch increments the epoch. A new process does so before it runs anything. So its
@@ -212,8 +212,8 @@ func (o *Org) advance(changed identity.RoleID) []RecordChange {
 	return o.epochRecords()
 }
 
-// record returns the RecordChange that writes v, which must be a type that always marshals.
-func record(kind RecordKind, key string, v any) RecordChange {
+// newRecord returns the RecordChange that writes v, which must be a type that always marshals.
+func newRecord(kind RecordKind, key string, v any) RecordChange {
 	value, err := json.Marshal(v)
 	if err != nil {
 		panic("org: marshal " + string(kind) + " " + key + ": " + err.Error())
@@ -230,7 +230,7 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	if p := o.planned; p != nil {
 		o.roleIndex, o.planned = p.roleIndex, nil
 		for _, e := range p.edits {
-			dirty, edited[e.Role.ID] = o.scopes.addRole(dirty, e.Role.ID), true
+			dirty, edited[e.Role.ID] = o.scopes.addScopesOf(dirty, e.Role.ID), true
 		}
 		if len(changed)+len(p.edits) == 0 {
 			return

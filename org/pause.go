@@ -90,7 +90,7 @@ func (o *Org) setOrgPause(p orgPause) []RecordChange {
 		all = append(all, s)
 	}
 	o.recompile(all)
-	return append(o.epochRecords(), record(KindMeta, orgPauseKey, p))
+	return append(o.epochRecords(), newRecord(KindMeta, orgPauseKey, p))
 }
 
 // viewUnlessPaused returns view. While the organization is paused, it returns a View that allows
@@ -215,7 +215,7 @@ func (o *Org) setHeld(t, stored *Task, p *Pause) []RecordChange {
 		stored.Deadline = t.Deadline.Add(max(0, o.config.Now().UTC().Sub(before.At)))
 	}
 	*t = *stored.summary()
-	return []RecordChange{record(KindTask, string(stored.ID), stored)}
+	return []RecordChange{newRecord(KindTask, string(stored.ID), stored)}
 }
 
 // heldByCaller reports whether the caller that started t has paused it.

@@ -59,7 +59,7 @@ func (o *Org) LimitsOnRole(id identity.RoleID, groups toolgroups.GroupSet, h *to
 func (o *Org) LimitsOnCallerRole(p identity.Principal, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) []PermissionLimit {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.limitsOn(o.previewScope(p.Role, groups, within(p)...), h, nil)
+	return o.limitsOn(o.previewScope(p.Role, groups, networkLimits(p)...), h, nil)
 }
 
 // LimitsOnAgent returns the limits on an agent, the use of its role first.
@@ -80,7 +80,7 @@ func (o *Org) LimitsOnCaller(p identity.Principal, h *toolgroups.ToolHandle) []P
 	if _, ok := o.activeCallerState(p); !ok && o.roleIsActive(p.Role) {
 		return []PermissionLimit{{Kind: LimitMissing, Rule: "the workflow state of the caller is lost"}}
 	}
-	return o.limitsOn(&scope{role: p.Role, bounds: within(p)}, h, nil)
+	return o.limitsOn(&scope{role: p.Role, bounds: networkLimits(p)}, h, nil)
 }
 
 // DenyingLimit returns the first limit that denies, nil if all allow.
@@ -99,7 +99,7 @@ func (o *Org) limitsOn(s *scope, h *toolgroups.ToolHandle, task *Task) (list []P
 	use, limits := s.permissions(o.lookupRole)
 	for _, c := range append([]constraint{use}, limits...) {
 		l := c.evaluate(snapshot, h)
-		if c.ofCaller && task.external() {
+		if c.ofCaller && task.isExternal() {
 			caller, _ := task.ExternalCaller()
 			l.Caller, l.CallerRole = caller.User, o.roleName(caller.Role)
 			l.Rule += " (caller " + string(l.Caller) + " in role " + l.CallerRole + ")"

@@ -66,7 +66,7 @@ func (o *Org) planCreation(by identity.Principal, id identity.RoleID, spec RoleS
 		return Role{}, false, err
 	}
 	switch {
-	case existing == nil && o.reservedNames[wanted.Name] && !wanted.declared():
+	case existing == nil && o.reservedNames[wanted.Name] && !wanted.isDeclared():
 		return Role{}, false, errcode.New(errcode.InvalidRole, "create role %q: the operator keeps this name; choose another name", wanted.Name)
 	case existing == nil:
 		return *wanted, false, nil
@@ -79,7 +79,7 @@ func (o *Org) planCreation(by identity.Principal, id identity.RoleID, spec RoleS
 // nameTaken returns the error for a role whose name an active role has.
 func nameTaken(wanted, existing *Role) error {
 	remedy := "choose another name or spawn that one"
-	if wanted.declared() {
+	if wanted.isDeclared() {
 		remedy = "choose another name, or delete or rename that one; " + existing.CreatedBy + " created it"
 	}
 	return errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); %s", wanted.Name, existing.ID, remedy).With("roleId", existing.ID)

@@ -81,7 +81,7 @@ func (o *Org) reachOf(id identity.RoleID, find roleLookup, targets []*Role) reac
 	}
 	g := grantor{role: string(id), limits: s.grantLimits(find)}
 	for _, t := range targets {
-		if role, ok := find(t.ID); ok && role.Status == Active && role.declared() && !role.Suspended() && o.covers(g, role) {
+		if role, ok := find(t.ID); ok && role.Status == Active && role.isDeclared() && !role.Suspended() && o.covers(g, role) {
 			r.roles[role.Name] = true
 		}
 	}
@@ -108,6 +108,6 @@ func hasBuiltin(s *toolgroups.Snapshot, v *toolgroups.View, name string) bool {
 
 // reachChange compares two sets of names.
 func reachChange(was, is map[string]bool) ReachChange {
-	gains, loses := without(is, was), without(was, is)
+	gains, loses := namesWithout(is, was), namesWithout(was, is)
 	return ReachChange{Gains: gains[:min(len(gains), MaxDiffNames)], Loses: loses[:min(len(loses), MaxDiffNames)]}
 }

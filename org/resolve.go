@@ -39,7 +39,7 @@ func (o *Org) RoleView(id identity.RoleID, groups toolgroups.GroupSet) *toolgrou
 func (o *Org) CallerRoleView(p identity.Principal, groups toolgroups.GroupSet) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	view := o.previewScope(p.Role, groups, within(p)...).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)
+	view := o.previewScope(p.Role, groups, networkLimits(p)...).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole)
 	view.SetEpoch(o.epoch)
 	return view
 }
@@ -53,7 +53,7 @@ func (o *Org) RoleHasGroup(id identity.RoleID, group toolgroups.GroupID) bool {
 	if !ok || role.Status != Active {
 		return false
 	}
-	sets := []constraint{role.use("")}
+	sets := []constraint{role.useLimit("")}
 	if role.Use.IsAll() {
 		sets = append(sets, ceiling(o.lookupRole, role)...)
 	}
@@ -72,7 +72,7 @@ func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state str
 	if state, ok = o.activeCallerState(p); !ok {
 		return new(toolgroups.View), "", false
 	}
-	view = o.viewUnlessPaused((&scope{role: p.Role, bounds: within(p)}).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole))
+	view = o.viewUnlessPaused((&scope{role: p.Role, bounds: networkLimits(p)}).compile(o.config.Groups.CurrentSnapshot(), o.lookupRole))
 	view.SetEpoch(o.epoch)
 	return view, state, true
 }

@@ -285,14 +285,14 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 		}
 		role.Task = m.task
 	}
-	if !role.declared() {
+	if !role.isDeclared() {
 		role.setOwner(o.ownerOf(by))
 	}
 	o.addRole(&role)
 	changes := o.advance(id)
 	o.recompile(o.scopes.byRoleID(id))
 	o.notifyChanged()
-	return role, append([]RecordChange{record(KindRole, string(id), role)}, changes...), nil
+	return role, append([]RecordChange{newRecord(KindRole, string(id), role)}, changes...), nil
 }
 
 // Values of dryRun.
@@ -536,7 +536,7 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []Recor
 	changes := o.advance(old.ID)
 	o.recompile(affected)
 	o.notifyChanged()
-	return diff, append([]RecordChange{record(KindRole, string(next.ID), next)}, changes...)
+	return diff, append([]RecordChange{newRecord(KindRole, string(next.ID), next)}, changes...)
 }
 
 // addRole adds r to the maps, in place of the role with the same id. It must be called
@@ -549,8 +549,8 @@ func (o *Org) addRole(r *Role) {
 	if r.Status == Active {
 		o.activeRoles[r.Name] = append(slices.Clip(o.activeRoles[r.Name]), r)
 	}
-	if r.declared() {
-		o.keepNames(r)
+	if r.isDeclared() {
+		o.reserveNames(r)
 	}
 }
 
@@ -638,13 +638,13 @@ func (r *Role) MatchesSpec(s RoleSpec) bool {
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant) && equalApproval(r.Approval, s.Approval) && r.Bind.Equal(s.Bind)
 }
 
-// use returns what the agents of r may use, as a constraint with the given reason.
-func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
+// useLimit returns what the agents of r may use, as a constraint with the given reason.
+func (r *Role) useLimit(reason string) constraint { return r.limit(r.Use, reason) }
 
-// grant returns what the agents of r may grant, as a constraint with the given reason.
+// grantLimit returns what the agents of r may grant, as a constraint with the given reason.
 // The constraint also passes on the hosts, the server, the bounds and the tool gate of r.
 // They hold for every role that the agents create.
-func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
+func (r *Role) grantLimit(reason string) constraint { return r.limit(r.Grant, reason) }
 
 // Bound returns a set of r, which is its Use or its Grant. The result has the owners and the server
 // that restrict r, and the bounds on arguments.

@@ -24,8 +24,8 @@ const (
 	maxStateName  = tool.MaxName // bytes
 )
 
-// groups returns what restricts requests that name no groups.
-func (a *RoleAgent) groups() toolgroups.GroupSet {
+// groupsOrDefault returns what restricts requests that name no groups.
+func (a *RoleAgent) groupsOrDefault() toolgroups.GroupSet {
 	if a == nil || a.DefaultGroups == nil {
 		return toolgroups.SetOf(toolgroups.DefaultGroup)
 	}
@@ -45,7 +45,7 @@ func (a *RoleAgent) equal(other *RoleAgent) bool {
 	if a == nil || other == nil {
 		return a == other
 	}
-	return (a.DefaultGroups == nil) == (other.DefaultGroups == nil) && a.groups().Equal(other.groups())
+	return (a.DefaultGroups == nil) == (other.DefaultGroups == nil) && a.groupsOrDefault().Equal(other.groupsOrDefault())
 }
 
 // checkRequests rejects what a role may not say about the requests of its callers.
@@ -67,7 +67,7 @@ func checkRequests(creator grantor, spec RoleSpec) error {
 	if spec.Agent == nil {
 		return nil
 	}
-	for _, id := range spec.Agent.groups().GroupIDs() {
+	for _, id := range spec.Agent.groupsOrDefault().GroupIDs() {
 		if err := toolgroups.CheckListedID(id); err != nil {
 			return errcode.New(errcode.InvalidRole, "role %q: agent.defaultGroups: %s", spec.Name, errcode.Message(err)).With("field", "agent")
 		}
@@ -118,7 +118,7 @@ func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (t
 	if err != nil {
 		return toolgroups.GroupSet{}, err
 	}
-	byDefault := o.bind(role.Agent.groups())
+	byDefault := o.bind(role.Agent.groupsOrDefault())
 	set := o.registry().IntersectSets(byDefault, o.bind(ceiling))
 	if set.IsAll() {
 		return set, nil
@@ -147,7 +147,7 @@ func (o *Org) DefaultGroups(s TaskSpec) *toolgroups.GroupSet {
 	if err != nil || role.ID != s.Caller.Role && !o.mayAsk(s, role) {
 		return nil
 	}
-	groups = role.Agent.groups()
+	groups = role.Agent.groupsOrDefault()
 	return &groups
 }
 
@@ -183,7 +183,7 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 	}
 	role := o.roles[agent.Role]
 	return errcode.New(errcode.NoToolsAvailable, "ask an agent of role %q: the request names no groups, and none of the role's tools is in %v; name groups of the role, such as %q",
-		role.Name, role.Agent.groups(), groups[0]).With("groups", groups)
+		role.Name, role.Agent.groupsOrDefault(), groups[0]).With("groups", groups)
 }
 
 // groupsWith returns the groups of a set that have one of these tools, sorted.
@@ -198,38 +198,38 @@ func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.BoundSet,
 	return ids
 }
 
-// beginning is the workflow state in which a task begins.
-type beginning struct {
+// startState is the workflow state in which a task begins.
+type startState struct {
 	state  string // of the agents of a task of the operator
 	caller string // to record for an external caller; "" for none
 }
 
-// beginState returns the workflow state in which the agents of a new task begin. An external
+// newStartState returns the workflow state in which the agents of a new task begin. An external
 // caller may begin in a state of the list of its role, while none is on record for it. It must
 // be called with mu held.
-func (o *Org) beginState(s TaskSpec) (beginning, error) {
+func (o *Org) newStartState(s TaskSpec) (startState, error) {
 	switch {
 	case s.Caller.Kind != identity.Caller && s.State == toolgroups.Undefined:
-		return beginning{}, nil
+		return startState{}, nil
 	case s.Caller.Kind != identity.Caller:
-		return beginning{state: s.State}, nil
+		return startState{state: s.State}, nil
 	}
 	now, ok := o.callers.stateOf(s.Caller)
 	switch {
 	case !ok && s.State != "":
-		return beginning{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's workflow state is lost; the operator can reset it", s.State)
+		return startState{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's workflow state is lost; the operator can reset it", s.State)
 	case s.State == "", s.State == now, now == "" && s.State == toolgroups.Undefined:
-		return beginning{}, nil
+		return startState{}, nil
 	case now != "":
-		return beginning{}, errcode.New(errcode.Conflict, "begin in state %.200q: the caller is in state %q; leave the state out, or name that one", s.State, now).With("state", now)
+		return startState{}, errcode.New(errcode.Conflict, "begin in state %.200q: the caller is in state %q; leave the state out, or name that one", s.State, now).With("state", now)
 	case !slices.Contains(o.roles[s.Caller.Role].States, s.State):
-		return beginning{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's role lists no such state", s.State).With("field", "state")
+		return startState{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's role lists no such state", s.State).With("field", "state")
 	}
-	return beginning{caller: s.State}, nil
+	return startState{caller: s.State}, nil
 }
 
-// storeBeginning records the state in which an external caller begins.
-func (o *Org) storeBeginning(s TaskSpec, b beginning) []RecordChange {
+// storeStartState records the state in which an external caller begins.
+func (o *Org) storeStartState(s TaskSpec, b startState) []RecordChange {
 	if b.caller == "" {
 		return nil
 	}

@@ -58,13 +58,15 @@ func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 	}
 }
 
-// declared reports whether the operator or the configuration created r.
-func (r *Role) declared() bool { return r.CreatedBy == CreatorOperator || r.CreatedBy == CreatorConfig }
+// isDeclared reports whether the operator or the configuration created r.
+func (r *Role) isDeclared() bool {
+	return r.CreatedBy == CreatorOperator || r.CreatedBy == CreatorConfig
+}
 
-// keepNames keeps the names of a declared role for the operator. A command or a file may
+// reserveNames keeps the names of a declared role for the operator. A command or a file may
 // name the role. If the role was deleted or renamed, the name must not find a role that an
 // agent created later.
-func (x *roleIndex) keepNames(r *Role) {
+func (x *roleIndex) reserveNames(r *Role) {
 	x.reservedNames[r.Name] = true
 	for _, name := range r.FormerNames {
 		x.reservedNames[name] = true
@@ -139,7 +141,7 @@ func (o *Org) planConfig(c RoleConfig, next *toolgroups.Snapshot) (*rolePlan, er
 			e.Diff = &diff
 		}
 		if e.Role.ID != RootRole {
-			e.Records = []RecordChange{record(KindRole, string(e.Role.ID), e.Role)}
+			e.Records = []RecordChange{newRecord(KindRole, string(e.Role.ID), e.Role)}
 		}
 	}
 	return plan, nil
@@ -203,7 +205,7 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	spec = spec.withDefaults(o.defaultGroups)
 	old := o.roleNamed(operatorOwner(), spec.Name)
 	switch {
-	case c.Keep && old != nil && old.declared():
+	case c.Keep && old != nil && old.isDeclared():
 		return nil, nil
 	case c.Keep && old == nil && o.reservedNames[spec.Name]:
 		return o.planRevival(spec.Name, c.Revive), nil

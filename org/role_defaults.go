@@ -70,5 +70,5 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 
 // defaultUse returns the Use of a role that is created without one, within limits.
 func (o *Org) defaultUse(limits []constraint) toolgroups.GroupSet {
-	return o.within(o.defaultGroups, limits)
+	return o.groupsWithin(o.defaultGroups, limits)
 }

@@ -30,7 +30,7 @@ func (t *Task) owner() roleOwner {
 
 // owner returns the caller whose tasks have r.
 func (r *Role) owner() roleOwner {
-	if r.declared() {
+	if r.isDeclared() {
 		return operatorOwner()
 	}
 	return roleOwner{r.Caller, r.CallerRole}
@@ -39,7 +39,7 @@ func (r *Role) owner() roleOwner {
 // has reports whether r exists for the tasks of w. It is declared, or an agent of a task of the
 // same caller created it.
 func (w roleOwner) has(r *Role) bool {
-	return r.declared() || w != roleOwner{} && r.owner() == w
+	return r.isDeclared() || w != roleOwner{} && r.owner() == w
 }
 
 // ownerOf returns the owner of the roles that a principal creates. It must be called with
@@ -125,7 +125,7 @@ func (o *Org) assignOwners() {
 	for _, r := range o.roles {
 		task, known := o.tasks[r.Task]
 		switch recorded := (roleOwner{r.Caller, r.CallerRole}); {
-		case r.declared() || !known || recorded == task.owner():
+		case r.isDeclared() || !known || recorded == task.owner():
 		case recorded == roleOwner{}:
 			r.setOwner(task.owner())
 		default:

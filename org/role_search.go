@@ -44,7 +44,7 @@ func (o *Org) DeclaredRoles(id identity.AgentID, limit int) (list []Role, total 
 		return nil, 0
 	}
 	for _, r := range o.spawnable(p) {
-		if !r.declared() {
+		if !r.isDeclared() {
 			continue
 		}
 		if total++; total <= limit {
@@ -56,15 +56,15 @@ func (o *Org) DeclaredRoles(id identity.AgentID, limit int) (list []Role, total 
 
 // spawnable returns the roles of SpawnableRoles, sorted by name.
 func (o *Org) spawnable(p *agentNode) (list []*Role) {
-	grantors := map[bool]grantor{} // by Role.declared, which alone matters to grantorFor
+	grantors := map[bool]grantor{} // by Role.isDeclared, which alone matters to grantorFor
 	for _, r := range o.sortedRoles() {
-		if !r.declared() && r.Task != p.task || o.isShadowed(r) {
+		if !r.isDeclared() && r.Task != p.task || o.isShadowed(r) {
 			continue
 		}
-		g, known := grantors[r.declared()]
+		g, known := grantors[r.isDeclared()]
 		if !known {
 			g = o.grantorFor(p, r)
-			grantors[r.declared()] = g
+			grantors[r.isDeclared()] = g
 		}
 		if o.checkSpawns(g, r) == nil {
 			list = append(list, r)
@@ -73,9 +73,9 @@ func (o *Org) spawnable(p *agentNode) (list []*Role) {
 	return list
 }
 
-// hireable lists for an error the names of roles that an agent may spawn agents of. Names are
+// spawnableHint lists for an error the names of roles that an agent may spawn agents of. Names are
 // texts of others, so they are quoted. It must be called with mu held.
-func (o *Org) hireable(p *agentNode) string {
+func (o *Org) spawnableHint(p *agentNode) string {
 	var names []string
 	for _, r := range o.spawnable(p) {
 		names = append(names, strconv.Quote(textutil.Sanitize(r.Name)))

@@ -40,7 +40,7 @@ func (o *Org) GrantShare(role identity.RoleID, at AgentPlace, spawned identity.R
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	s := o.placeScope(at)
-	if made, ok := o.roles[spawned]; ok && s.root && made.declared() {
+	if made, ok := o.roles[spawned]; ok && s.root && made.isDeclared() {
 		return shareOf(role, s.taskLimits(o.lookupRole))
 	}
 	return shareOf(role, s.grantLimits(o.lookupRole))

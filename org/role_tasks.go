@@ -47,11 +47,11 @@ func callerTaskLimits(find roleLookup, id identity.RoleID) []constraint {
 	as, given := caller.tasksAs(find)
 	switch {
 	case !given || !caller.isActive():
-		return append(ceiling(find, caller), caller.use("what the role "+caller.Name+" of the task's caller may use"))
+		return append(ceiling(find, caller), caller.useLimit("what the role "+caller.Name+" of the task's caller may use"))
 	case as == nil:
 		return []constraint{denyAll("the role that bounds the tasks of role " + caller.Name + " does not exist")}
 	}
-	return append(ceiling(find, as), as.use("what role "+as.Name+" may use, which bounds the tasks of role "+caller.Name))
+	return append(ceiling(find, as), as.useLimit("what role "+as.Name+" may use, which bounds the tasks of role "+caller.Name))
 }
 
 // taskGrantor returns the grantor of a task that by starts. A task of a caller may get what
@@ -65,14 +65,14 @@ func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
 	if err != nil || by.Kind != identity.Caller {
 		return g, err
 	}
-	if err := checkWithin(by); err != nil {
+	if err := checkNetworkGroups(by); err != nil {
 		return g, err
 	}
 	caller := o.roles[by.Role]
 	if as, given := caller.tasksAs(o.lookupRole); given && !as.isActive() {
 		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounds its tasks was deleted or paused")
 	}
-	g.limits = append(callerTaskLimits(o.lookupRole, by.Role), within(by)...)
+	g.limits = append(callerTaskLimits(o.lookupRole, by.Role), networkLimits(by)...)
 	return g, nil
 }
 
@@ -114,7 +114,7 @@ func (o *Org) mayStartTasksAs(snapshot *toolgroups.Snapshot, find roleLookup, p 
 	if as, given := role.tasksAs(find); given {
 		return as.isActive()
 	}
-	tools := o.previewScope(p.Role, toolgroups.AllGroups(), within(p)...).compile(snapshot, find).ToolNames()
+	tools := o.previewScope(p.Role, toolgroups.AllGroups(), networkLimits(p)...).compile(snapshot, find).ToolNames()
 	return slices.ContainsFunc(tools, func(name string) bool {
 		h, ok := snapshot.LookupTool(name)
 		return ok && h.Group == toolgroups.OrgManagement
@@ -150,7 +150,7 @@ func (o *Org) bindTasks(editor grantor, r *Role, spec RoleSpec, kept RoleTasks) 
 	switch {
 	case spec.TasksAs == nil || editor.name == CreatorConfig:
 		return kept, nil
-	case editor.name != CreatorOperator || !r.declared():
+	case editor.name != CreatorOperator || !r.isDeclared():
 		return RoleTasks{}, errcode.New(errcode.InvalidRole, "role %q: tasks.as is only for roles that the operator has created; create one for the callers", r.Name).With("field", "tasks")
 	case *spec.TasksAs == "":
 		return RoleTasks{}, nil

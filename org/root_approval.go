@@ -14,14 +14,14 @@ const rootApprovalKey = "approval"
 func organizationApproval(find roleLookup) []approval.Rule {
 	root, ok := find(RootRole)
 	if !ok {
-		return operatorAsked()
+		return operatorRules()
 	}
 	return root.Approval
 }
 
-// operatorAsked returns the rules for when it is unknown what the organization's rules are: an
+// operatorRules returns the rules for when it is unknown what the organization's rules are: an
 // operator approves every call.
-func operatorAsked() []approval.Rule {
+func operatorRules() []approval.Rule {
 	return []approval.Rule{{From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}}
 }
 
@@ -34,7 +34,7 @@ func (o *Org) planRootApproval(rules []approval.Rule) []RoleEdit {
 	root := *o.root
 	root.Approval = rules
 	o.root = &root
-	stored := record(KindMeta, rootApprovalKey, rules)
+	stored := newRecord(KindMeta, rootApprovalKey, rules)
 	if len(rules) == 0 {
 		stored.Value = nil
 	}
@@ -48,11 +48,11 @@ func (o *Org) loadRootApproval(source RecordSource) {
 		switch {
 		case r.Key == rootApprovalKey:
 			if err != nil || json.Unmarshal(r.Value, &o.root.Approval) != nil || len(o.root.Approval) == 0 {
-				o.root.Approval = operatorAsked()
+				o.root.Approval = operatorRules()
 			}
 			return
 		case r.Key == "" && err != nil:
-			o.root.Approval = operatorAsked()
+			o.root.Approval = operatorRules()
 		}
 	}
 }

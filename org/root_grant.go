@@ -29,7 +29,7 @@ func rootLimits(find roleLookup) []constraint {
 	if root.Grant.IsAll() {
 		return nil
 	}
-	return []constraint{root.grant("what the organization lets root grant").as(LimitRootGrant)}
+	return []constraint{root.grantLimit("what the organization lets root grant").as(LimitRootGrant)}
 }
 
 // grantsNothing reports whether root may grant no group, so that it creates no roles.
@@ -44,7 +44,7 @@ func (o *Org) planRootGrant(set toolgroups.GroupSet) []RoleEdit {
 	bound, rules := o.bind(set), o.root.Approval
 	o.root = rootRoleFor(bound)
 	o.root.Approval = rules
-	stored := record(KindMeta, rootGrantKey, bound)
+	stored := newRecord(KindMeta, rootGrantKey, bound)
 	if set.IsAll() {
 		stored.Value = nil
 	}
@@ -85,7 +85,7 @@ func (o *Org) RootGrant() toolgroups.BoundSet {
 // a declared role even if root may not grant the groups of the role.
 func (o *Org) grantorFor(p *agentNode, role *Role) grantor {
 	g := o.grantorOf(p)
-	if p.scope.root && !p.scope.orphaned && role.declared() {
+	if p.scope.root && !p.scope.orphaned && role.isDeclared() {
 		g.limits = p.scope.taskLimits(o.lookupRole)
 	}
 	return g

@@ -22,7 +22,7 @@ type scope struct {
 	caller   identity.RoleID // role of the task's caller; only at the top; "" if the caller has no role
 	orphaned bool            // the parent or the task is missing: nothing is allowed
 	agents   agentList       // changes, unlike the other fields
-	used     atomic.Bool     // by a caller with a limit, since limitScope has looked at it; changes
+	used     atomic.Bool     // by a caller with a limit, since addLimited has looked at it; changes
 }
 
 // scopeKey identifies a scope. It has the fields of scope, with bounds as text.
@@ -64,7 +64,7 @@ func (o *Org) scopeOf(m *agentNode) *scope {
 		key.orphan = true
 	case m.parent != nil:
 		key.parent = m.parent.scope.canonical()
-	case ok && task.Top == m.id && task.valid():
+	case ok && task.Top == m.id && task.isValid():
 		bounds = task.bounds()
 		key.bounds, key.caller = boundsKey(bounds), task.CallerRole
 	default:
@@ -122,7 +122,7 @@ func (s *scope) permissions(find roleLookup) (use constraint, limits []constrain
 	if !ok {
 		return denyAll("the role does not exist"), nil
 	}
-	return role.use("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)
+	return role.useLimit("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)
 }
 
 // grantLimits returns all limits on what the agents of s may grant.
@@ -137,7 +137,7 @@ func (s *scope) grantLimits(find roleLookup) []constraint {
 	if !ok {
 		return []constraint{denyAll("the role " + string(s.role) + " does not exist")}
 	}
-	own := role.grant("what role " + role.Name + " may grant").as(LimitParent)
+	own := role.grantLimit("what role " + role.Name + " may grant").as(LimitParent)
 	return append(append(ceiling(find, role), own), s.parentLimits(find)...)
 }
 
@@ -147,7 +147,7 @@ func (s *scope) parentLimits(find roleLookup) []constraint {
 	if s.parent == nil {
 		return s.taskLimits(find)
 	}
-	if role, ok := find(s.role); ok && s.parent.root && role.declared() {
+	if role, ok := find(s.role); ok && s.parent.root && role.isDeclared() {
 		return s.parent.taskLimits(find)
 	}
 	return s.parent.grantLimits(find)
@@ -171,7 +171,7 @@ func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgro
 	view := snapshot.Compile(use.BoundSet, sets...)
 	view.SetGating(gating)
 	snapshot.SetApprovalRules(view, s.approvalRules(find, append(limits, use)))
-	if why := suspension(use, limits); why != "" {
+	if why := suspensionReason(use, limits); why != "" {
 		view.SetSuspended(why)
 	}
 	return view
@@ -200,16 +200,16 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 	for _, b := range append(limits, use) {
 		for _, id := range b.Set.GroupIDs() {
 			whole, _ := id.WholeGroup() // changes are reported by the ids of groups
-			add(x.byGroup, whole, s)
+			addTo(x.byGroup, whole, s)
 		}
 	}
 	for _, r := range s.approvalRules(find, append(limits, use)) {
 		for _, id := range r.Groups { // the tools that a rule selects change with its groups
 			group, _ := toolgroups.GroupID(id).WholeGroup()
-			add(x.byGroup, group, s)
+			addTo(x.byGroup, group, s)
 		}
 	}
-	add(x.byRole, RootRole, s) // it has the rules of the organization
+	addTo(x.byRole, RootRole, s) // it has the rules of the organization
 	for at := s; at != nil; at = at.parent {
 		x.addCreators(s, at.role, find)
 		x.addCreators(s, at.caller, find)
@@ -223,7 +223,7 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 func (x *scopeIndex) addCreators(s *scope, id identity.RoleID, find roleLookup) {
 	for seen := map[identity.RoleID]bool{}; !seen[id]; {
 		seen[id] = true
-		add(x.byRole, id, s)
+		addTo(x.byRole, id, s)
 		role, ok := find(id)
 		if !ok {
 			return
@@ -232,7 +232,7 @@ func (x *scopeIndex) addCreators(s *scope, id identity.RoleID, find roleLookup) 
 	}
 }
 
-func add[K comparable](index map[K]map[*scope]bool, key K, s *scope) {
+func addTo[K comparable](index map[K]map[*scope]bool, key K, s *scope) {
 	if index[key] == nil {
 		index[key] = map[*scope]bool{}
 	}
@@ -260,8 +260,8 @@ func (x *scopeIndex) byGroups(ids []toolgroups.GroupID) map[*scope]bool {
 	return found
 }
 
-// addRole adds the scopes that a change of a role may affect.
-func (x *scopeIndex) addRole(found map[*scope]bool, id identity.RoleID) map[*scope]bool {
+// addScopesOf adds the scopes that a change of a role may affect.
+func (x *scopeIndex) addScopesOf(found map[*scope]bool, id identity.RoleID) map[*scope]bool {
 	maps.Copy(found, x.byRole[id])
 	return found
 }

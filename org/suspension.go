@@ -71,13 +71,13 @@ func errSuspended(attempt string, r *Role) error {
 // has or had its name. So deleting a role and creating it again does not resume it.
 // Without such a role, a damaged record may be the record of a paused role.
 func (o *Org) suspensionOf(made *Role) Suspension {
-	if !made.declared() {
+	if !made.isDeclared() {
 		return Suspension{}
 	}
 	var last *Role
 	if o.reservedNames[made.Name] {
 		for _, r := range o.roles {
-			if r.declared() && (r.Name == made.Name || slices.Contains(r.FormerNames, made.Name)) && r.youngerThan(last) {
+			if r.isDeclared() && (r.Name == made.Name || slices.Contains(r.FormerNames, made.Name)) && r.youngerThan(last) {
 				last = r
 			}
 		}
@@ -91,9 +91,9 @@ func (o *Org) suspensionOf(made *Role) Suspension {
 	return Suspension{}
 }
 
-// suspension returns why the agents of a scope are denied everything until a role is resumed. It
+// suspensionReason returns why the agents of a scope are denied everything until a role is resumed. It
 // returns "" if they are not denied everything. Only their own role is named.
-func suspension(use constraint, limits []constraint) string {
+func suspensionReason(use constraint, limits []constraint) string {
 	switch {
 	case use.suspended:
 		return use.reason

@@ -271,9 +271,9 @@ func (t *Task) StartedBy(p identity.Principal) bool {
 	return p.Kind == identity.Caller && t.CallerRole == p.Role && t.CallerRole != "" && t.Caller == p.String()
 }
 
-// valid reports whether the record has a caller and, for an external caller, the role
+// isValid reports whether the record has a caller and, for an external caller, the role
 // that limits it.
-func (t *Task) valid() bool {
+func (t *Task) isValid() bool {
 	return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")
 }
 
@@ -313,12 +313,12 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
 	}
-	begin, err := o.beginState(s)
+	begin, err := o.newStartState(s)
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
 	task.State = begin.state
-	agent, err := o.topAgent(&task, s)
+	agent, err := o.newTopAgent(&task, s)
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
@@ -329,9 +329,9 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 		task.Budget = task.Budget.Within(role.Limits.Budget)
 	}
 	o.limitTaskTime(&task, agent.Role)
-	changes := o.storeBeginning(s, begin)
+	changes := o.storeStartState(s, begin)
 	o.addTask(task.summary())
-	return task, agent, slices.Concat(changes, o.addAgent(&agent, nil), []RecordChange{record(KindTask, string(id), task)}), nil
+	return task, agent, slices.Concat(changes, o.addAgent(&agent, nil), []RecordChange{newRecord(KindTask, string(id), task)}), nil
 }
 
 // TopAgentID returns the id of the first agent of a task.
@@ -389,14 +389,14 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	if err != nil {
 		return err
 	}
-	ceiling := o.within(toolgroups.AllGroups(), m.limits)
+	ceiling := o.groupsWithin(toolgroups.AllGroups(), m.limits)
 	narrow, err := o.taskGroups(m, ceiling, s)
 	if err != nil {
 		return err
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
 	task.Binds = bindRules(m.limits)
-	for _, limit := range within(s.Caller) { // Ceiling has ids only: groups above them may have hours
+	for _, limit := range networkLimits(s.Caller) { // Ceiling has ids only: groups above them may have hours
 		task.Network = &limit.BoundSet
 	}
 	if role, ok := o.roles[s.Caller.Role]; ok && s.Caller.Kind == identity.Caller {
@@ -423,7 +423,7 @@ func (o *Org) taskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (to
 		return *s.Groups, errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", s.Groups, missing)
 	}
 	if unknown := o.unknownTo(m, *s.Groups); len(unknown) > 0 {
-		return *s.Groups, o.unknownGroups(m, "start a task", "; name groups that exist", unknown)
+		return *s.Groups, o.unknownGroupsError(m, "start a task", "; name groups that exist", unknown)
 	}
 	return *s.Groups, nil
 }
@@ -440,9 +440,9 @@ func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
 	}
 }
 
-// topAgent returns the top agent of a task. If the task has no schema, topAgent sets it to the
+// newTopAgent returns the top agent of a task. If the task has no schema, newTopAgent sets it to the
 // schema of the agent's role. The role must be within what the caller may grant.
-func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
+func (o *Org) newTopAgent(task *Task, s TaskSpec) (Agent, error) {
 	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Name: RootRole, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
 	if s.Role == "" {
 		return agent, nil
@@ -480,11 +480,11 @@ func (o *Org) EndTask(stored *Task, end TaskEnd, seq uint64) []RecordChange {
 		return nil
 	}
 	o.countRunning(t, -o.taskAgents[stored.ID])
-	o.unlistAgents(stored)
+	o.removeFromScopes(stored)
 	stored.Status, stored.Result, stored.Incomplete, stored.Error, stored.Pause, stored.Held = end.Status, end.Result, end.Incomplete, end.Error, nil, nil
 	stored.EndedAt, stored.EndSeq = o.config.Now().UTC(), seq
 	*t = *stored.summary()
-	return []RecordChange{record(KindTask, string(stored.ID), stored)}
+	return []RecordChange{newRecord(KindTask, string(stored.ID), stored)}
 }
 
 // TaskByID returns a task without its text and result.

@@ -20,7 +20,7 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 	stored.Status, stored.Pause, stored.Held = Paused, &TaskPause{TaskError: reason, At: o.config.Now().UTC()}, t.Held // stored may be older
 	stored.Deadline, stored.PausedBefore = t.Deadline, t.PausedBefore
 	*t = *stored.summary()
-	return []RecordChange{record(KindTask, string(stored.ID), stored)}
+	return []RecordChange{newRecord(KindTask, string(stored.ID), stored)}
 }
 
 // RetryTask makes a task running again that is paused, failed or was cancelled. It does so
@@ -67,9 +67,9 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 	*t = *stored.summary()
 	if ended {
 		o.countRunning(t, o.taskAgents[t.ID])
-		o.listAgents(t)
+		o.addToScopes(t)
 	}
-	return []RecordChange{record(KindTask, string(stored.ID), stored)}, nil
+	return []RecordChange{newRecord(KindTask, string(stored.ID), stored)}, nil
 }
 
 // checkRetry returns an error unless a caller may still start its task. Its role, the role
@@ -82,7 +82,7 @@ func (o *Org) checkRetry(by identity.Principal, t *Task) error {
 	if _, err := o.taskGrantor(by); err != nil {
 		return err
 	}
-	if err := checkTaskWithin(by, t); err != nil {
+	if err := checkTaskNetwork(by, t); err != nil {
 		return err
 	}
 	top, ok := o.agents[t.Top]

@@ -98,7 +98,7 @@ func (o *Org) DiffTools(id identity.RoleID, epoch uint64) (ToolDiff, error) {
 	}
 	before, created, err := o.tools.toolsAt(id, role.Name, d.From)
 	is := namesOf(view)
-	d.Created, d.Gains, d.Loses = created, without(is, before), without(before, is)
+	d.Created, d.Gains, d.Loses = created, namesWithout(is, before), namesWithout(before, is)
 	return d, err
 }
 
@@ -230,7 +230,7 @@ func (r *toolRecorder) record(id identity.RoleID, epoch uint64, created bool, to
 		return
 	default:
 		was, is := setOf(h.Tools), setOf(tools)
-		h.Tools, h.Changes = tools, append(h.Changes, toolChange{epoch, without(is, was), without(was, is)})
+		h.Tools, h.Changes = tools, append(h.Changes, toolChange{epoch, namesWithout(is, was), namesWithout(was, is)})
 		h.trim()
 	}
 	r.roles[id], r.changed[id] = h, true
@@ -262,10 +262,10 @@ func (o *Org) toolRecords() (list []RecordChange) {
 		r.observed = r.observed[max(0, len(r.observed)-maxEpochRanges):]
 	}
 	r.observed[len(r.observed)-1].To = o.epoch
-	list = append(list, record(KindMeta, observedKey, r.observed))
+	list = append(list, newRecord(KindMeta, observedKey, r.observed))
 	for _, id := range slices.Sorted(maps.Keys(r.changed)) {
 		if h, ok := r.roles[id]; ok {
-			list = append(list, record(KindToolHistory, string(id), h))
+			list = append(list, newRecord(KindToolHistory, string(id), h))
 		} else {
 			list = append(list, RecordChange{Kind: KindToolHistory, Key: string(id)})
 		}

@@ -37,12 +37,12 @@ func (o *Org) checkKnown(creator grantor, spec RoleSpec, old *Role) error {
 	if creator.name == CreatorOperator {
 		advice += ", or allow unknown ones (allowUnknown, --allow-unknown)"
 	}
-	return o.unknownGroups(creator, "role "+strconv.Quote(spec.Name), advice, unknown)
+	return o.unknownGroupsError(creator, "role "+strconv.Quote(spec.Name), advice, unknown)
 }
 
-// unknownGroups returns the error for ids without a group. It suggests only groups that g
+// unknownGroupsError returns the error for ids without a group. It suggests only groups that g
 // has, so that a misspelt id reveals no others.
-func (o *Org) unknownGroups(g grantor, what, advice string, ids []toolgroups.GroupID) error {
+func (o *Org) unknownGroupsError(g grantor, what, advice string, ids []toolgroups.GroupID) error {
 	return errcode.New(errcode.GroupNotFound, "%s: there is no tool group %s%s", what, o.withSuggestions(g, ids), advice).With("groups", ids)
 }
 

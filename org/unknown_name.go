@@ -19,7 +19,7 @@ type UnknownName struct {
 // holds once there is a tool or a group of this name. A rule whose unless has a path that the
 // tool lacks selects all of its calls.
 func (o *Org) UnknownNames() (list []UnknownName) {
-	bound := o.UnknownBound()
+	bound := o.UnknownBoundTools()
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	add := func(u UnknownName) {

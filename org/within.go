@@ -24,9 +24,9 @@ func (o *Org) LimitTo(set toolgroups.GroupSet) string {
 	return string(text)
 }
 
-// within returns the limit of a caller beyond the limit of its role. It returns nil if there is no
+// networkLimits returns the limit of a caller beyond the limit of its role. It returns nil if there is no
 // such limit. What is not a text of LimitTo allows nothing.
-func within(p identity.Principal) []constraint {
+func networkLimits(p identity.Principal) []constraint {
 	if p.Within == "" {
 		return nil
 	}
@@ -45,14 +45,14 @@ func networkLimit(bound toolgroups.BoundSet) constraint {
 // CallerHasGroup reports whether the role of a caller uses a group (RoleHasGroup), and the
 // limit of the caller covers it.
 func (o *Org) CallerHasGroup(p identity.Principal, group toolgroups.GroupID) bool {
-	return o.RoleHasGroup(p.Role, group) && o.withinCovers(p, group)
+	return o.RoleHasGroup(p.Role, group) && o.networkCovers(p, group)
 }
 
-// withinCovers reports whether the limit of a caller covers a registered group.
-func (o *Org) withinCovers(p identity.Principal, group toolgroups.GroupID) bool {
+// networkCovers reports whether the limit of a caller covers a registered group.
+func (o *Org) networkCovers(p identity.Principal, group toolgroups.GroupID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return !slices.ContainsFunc(within(p), func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
+	return !slices.ContainsFunc(networkLimits(p), func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
 }
 
 // CallerMayStartTasks reports whether a caller may start tasks: callers in its role may
@@ -60,22 +60,22 @@ func (o *Org) withinCovers(p identity.Principal, group toolgroups.GroupID) bool 
 func (o *Org) CallerMayStartTasks(p identity.Principal) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return p.Kind == identity.Caller && checkWithin(p) == nil && o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.lookupRole, p)
+	return p.Kind == identity.Caller && checkNetworkGroups(p) == nil && o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.lookupRole, p)
 }
 
-// checkWithin returns an error if the limit of a caller has no groups. Its task could call no
+// checkNetworkGroups returns an error if the limit of a caller has no groups. Its task could call no
 // tool, but its models would be asked.
-func checkWithin(p identity.Principal) error {
-	if limits := within(p); len(limits) > 0 && len(limits[0].Set.GroupIDs()) == 0 {
+func checkNetworkGroups(p identity.Principal) error {
+	if limits := networkLimits(p); len(limits) > 0 && len(limits[0].Set.GroupIDs()) == 0 {
 		return errcode.New(errcode.InsufficientPermissions, "start a task: the network that the request comes from has no tool groups")
 	}
 	return nil
 }
 
-// checkTaskWithin returns an error unless a task stays within the limit of a caller. A task that
+// checkTaskNetwork returns an error unless a task stays within the limit of a caller. A task that
 // the caller started elsewhere may have more permissions.
-func checkTaskWithin(p identity.Principal, t *Task) error {
-	for _, limit := range within(p) {
+func checkTaskNetwork(p identity.Principal, t *Task) error {
+	for _, limit := range networkLimits(p) {
 		if n := t.Network; n != nil && limit.Set.Equal(n.Set) && maps.Equal(limit.Owners, n.Owners) {
 			continue
 		}

@@ -452,7 +452,7 @@ var mutations = []mutation{
 	},
 	{
 		"a name stands for any agent of the task", "org/agent_name.go",
-		`	return cmp.Or(from.below(string(name)), name)`, `	top := from
+		`	return cmp.Or(from.descendantNamed(string(name)), name)`, `	top := from
 	for top.parent != nil {
 		top = top.parent
 	}
@@ -488,7 +488,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent keeps what its parent lost", "org/scope.go",
-		`	return role.use("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name).as(LimitUse), ceiling(find, role)`,
+		`	return role.useLimit("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.useLimit("the toolGroups of role " + role.Name).as(LimitUse), ceiling(find, role)`,
 		"./org TestCeiling_ParentGrant",
 	},
 	{
@@ -562,7 +562,7 @@ var mutations = []mutation{
 	},
 	{
 		"the creators of the role in tasks.as do not bound tasks", "org/role_tasks.go",
-		`	return append(ceiling(find, as), as.use(`, `	return append(ceiling(find, as)[:0], as.use(`,
+		`	return append(ceiling(find, as), as.useLimit(`, `	return append(ceiling(find, as)[:0], as.useLimit(`,
 		"./org TestTasksAs_BoundedByCreators",
 	},
 	{
@@ -582,7 +582,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent sets tasks.as", "org/role_tasks.go",
-		`	case editor.name != CreatorOperator || !r.declared():`, `	case !r.declared() && r == nil:`,
+		`	case editor.name != CreatorOperator || !r.isDeclared():`, `	case !r.isDeclared() && r == nil:`,
 		"./org TestTasksAs_OnlyForRolesOfOperator",
 	},
 	{
@@ -692,7 +692,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent is told of roles of other tasks", "org/role_search.go",
-		`!r.declared() && r.Task != p.task || o.isShadowed(r)`, `o.isShadowed(r)`,
+		`!r.isDeclared() && r.Task != p.task || o.isShadowed(r)`, `o.isShadowed(r)`,
 		"./org TestSpawnableRoles_AreDeclaredOrOfSameTask",
 	},
 	{
@@ -833,16 +833,16 @@ var mutations = []mutation{
 	},
 	{
 		"a View does not follow the groups it depends on", "org/scope.go",
-		`			add(x.byGroup, whole, s)
-`, `			add(x.byGroup, whole+"?", s)
+		`			addTo(x.byGroup, whole, s)
+`, `			addTo(x.byGroup, whole+"?", s)
 `,
 		"./org TestOrg_RegistryChangesApplyAtOnce",
 	},
 	{
 		"a View of a read part does not follow its group", "org/scope.go",
-		`			add(x.byGroup, whole, s)
+		`			addTo(x.byGroup, whole, s)
 `, `			_ = whole
-			add(x.byGroup, id, s)
+			addTo(x.byGroup, id, s)
 `,
 		"./org TestReadPart_FollowsTheEffect",
 	},
@@ -866,7 +866,7 @@ var mutations = []mutation{
 	},
 	{
 		"a role without groups gets more than its creator may grant", "org/role_defaults.go",
-		`	return o.within(o.defaultGroups, limits)`, `	return o.within(o.defaultGroups, nil)`,
+		`	return o.groupsWithin(o.defaultGroups, limits)`, `	return o.groupsWithin(o.defaultGroups, nil)`,
 		"./org TestCreateRole_DefaultLimitedByCreator",
 	},
 	{
@@ -1779,7 +1779,7 @@ var mutations = []mutation{
 	},
 	{
 		"a damaged record removes the rules of the organization", "org/root_approval.go",
-		`				o.root.Approval = operatorAsked()
+		`				o.root.Approval = operatorRules()
 			}
 			return`, `				o.root.Approval = nil
 			}
