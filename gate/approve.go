@@ -33,19 +33,19 @@ type ApprovalVerdict struct {
 // ApprovalLookup knows the requests for approval. It is implemented by runtime.Runtime.
 type ApprovalLookup interface {
 	// FindApproval returns the verdict about a call. It must be safe for concurrent use. The
-	// Recorder checks a granted one again, and takes it, in the commit that starts the call.
+	// CallRecorder checks a granted one again, and takes it, in the commit that starts the call.
 	FindApproval(p identity.Principal, call tool.Call, need ApprovalNeed) ApprovalVerdict
 }
 
-// approve lets a call wait that rules of its View select, until people have approved it. It is
+// requireApproval lets a call wait that rules of its View select, until people have approved it. It is
 // the last step, so people are asked about calls only that would run. A call that was started
 // before has used its approval: it is not repeated, whatever its effect class.
-func (g *Gate) approve(ctx context.Context, a *Admission) error {
-	if g.findNeed(ctx, a); a.need == nil {
+func (g *Gate) requireApproval(ctx context.Context, a *Admission) error {
+	if g.setNeed(ctx, a); a.need == nil {
 		return nil
 	}
 	if a.Request.Started {
-		return interrupted(a.Request.Name)
+		return interruptedError(a.Request.Name)
 	}
 	a.waiting = true
 	if g.config.Approvals == nil {
@@ -56,9 +56,9 @@ func (g *Gate) approve(ctx context.Context, a *Admission) error {
 	return verdict.Denied
 }
 
-// findNeed sets what a call needs an approval for, if rules of its View select it. Arguments that
+// setNeed sets what a call needs an approval for, if rules of its View select it. Arguments that
 // an approver has set need theirs also if no rule selects them.
-func (g *Gate) findNeed(ctx context.Context, a *Admission) {
+func (g *Gate) setNeed(ctx context.Context, a *Admission) {
 	all := a.Decision.outcome.ApprovalRules(a.handle)
 	if len(all) == 0 && a.Request.Edited == "" {
 		return
@@ -95,8 +95,8 @@ func definitionDigest(d tool.Definition) string {
 	return approval.DigestJSON(bytes.Join([][]byte{text, d.Shown}, []byte{'\n'}))
 }
 
-// momentary are the claims that differ between tokens of the same user.
-var momentary = []string{"exp", "iat", "nbf", "jti", "auth_time", "nonce", "at_hash", "c_hash", "sid"}
+// perTokenClaims are the claims that differ between tokens of the same user.
+var perTokenClaims = []string{"exp", "iat", "nbf", "jti", "auth_time", "nonce", "at_hash", "c_hash", "sid"}
 
 // senderDigest returns a hash of the secure arguments, and of the verified claims that say who has
 // sent the call. It returns "" if the tool gets neither.
@@ -108,7 +108,7 @@ func (a *Admission) senderDigest() string {
 	for service, claims := range a.claims {
 		var user map[string]json.RawMessage
 		_ = json.Unmarshal(claims, &user) // claims are a JSON object
-		for _, name := range momentary {
+		for _, name := range perTokenClaims {
 			delete(user, name)
 		}
 		users[service] = user
@@ -143,6 +143,6 @@ func (g *Gate) CheckEdited(ctx context.Context, p identity.Principal, call tool.
 	if a.Err != nil {
 		return ApprovalNeed{}, a.Err
 	}
-	g.findNeed(ctx, a)
+	g.setNeed(ctx, a)
 	return *a.need, nil
 }

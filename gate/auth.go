@@ -62,30 +62,30 @@ type tokenVerifier struct {
 // all. It verifies the token of every service that the tool names. So the tool gets
 // all claims of the caller.
 func (v *tokenVerifier) check(ctx context.Context, need *tool.Auth) error {
-	if len(need.AnyOf) > 0 && !v.anyOf(ctx, need.AnyOf) {
-		return v.denial("%s: the caller has no valid token for any of %s: send one %s", v.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))
+	if len(need.AnyOf) > 0 && !v.verifyAny(ctx, need.AnyOf) {
+		return v.denial("%s: the caller has no valid token for any of %s: send one %s", v.name, strings.Join(need.AnyOf, ", "), headersText(need.AnyOf))
 	}
-	if err := v.scopes(ctx, need); err != nil {
+	if err := v.checkScopes(ctx, need); err != nil {
 		return err
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(need.Parameters)) {
 		services := need.Parameters[parameter]
-		if !v.anyOf(ctx, services) {
-			return v.denial("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", v.name, parameter, headers(services)).With("parameter", parameter)
+		if !v.verifyAny(ctx, services) {
+			return v.denial("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", v.name, parameter, headersText(services)).With("parameter", parameter)
 		}
 	}
 	return nil
 }
 
-// scopes checks that the token of the service need.ScopesOf has all scopes that the
+// checkScopes checks that the token of the service need.ScopesOf has all scopes that the
 // tool requires.
-func (v *tokenVerifier) scopes(ctx context.Context, need *tool.Auth) error {
+func (v *tokenVerifier) checkScopes(ctx context.Context, need *tool.Auth) error {
 	if len(need.Scopes) == 0 {
 		return nil
 	}
 	verified := v.verify(ctx, need.ScopesOf)
 	if verified == nil {
-		return v.denial("%s: the caller has no valid token with the scopes %s: send one %s", v.name, strings.Join(need.Scopes, ", "), headers([]string{need.ScopesOf}))
+		return v.denial("%s: the caller has no valid token with the scopes %s: send one %s", v.name, strings.Join(need.Scopes, ", "), headersText([]string{need.ScopesOf}))
 	}
 	for _, scope := range need.Scopes {
 		if !slices.Contains(verified.Scopes, scope) {
@@ -95,14 +95,14 @@ func (v *tokenVerifier) scopes(ctx context.Context, need *tool.Auth) error {
 	return nil
 }
 
-// headers returns the part of an error text that names the request headers for the
+// headersText returns the part of an error text that names the request headers for the
 // tokens of services.
-func headers(services []string) string {
+func headersText(services []string) string {
 	return "in the header " + strings.Join(services, "_token or ") + "_token"
 }
 
-// anyOf verifies the tokens of all services. It reports whether one is valid.
-func (v *tokenVerifier) anyOf(ctx context.Context, services []string) bool {
+// verifyAny verifies the tokens of all services. It reports whether one is valid.
+func (v *tokenVerifier) verifyAny(ctx context.Context, services []string) bool {
 	valid := false
 	for _, service := range services {
 		if v.verify(ctx, service) != nil {

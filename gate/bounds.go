@@ -20,14 +20,14 @@ func (g *Gate) checkBounds(ctx context.Context, a *Admission) error {
 	inputs := g.inputsOf(ctx, a.Subject.Principal)
 	for _, c := range checks {
 		if v := c.CheckArguments(a.Request.Args, inputs); v != nil {
-			return notGranted(a.Request.Name, v)
+			return notGrantedError(a.Request.Name, v)
 		}
 	}
 	return nil
 }
 
-// notGranted returns the error for arguments that a bound rejects.
-func notGranted(name string, v *bounds.Violation) error {
+// notGrantedError returns the error for arguments that a bound rejects.
+func notGrantedError(name string, v *bounds.Violation) error {
 	return errcode.New(errcode.ArgumentNotGranted, "call %s: %s; use an argument within it, or ask the sender of your task", name, v.Error()).
 		With("path", v.Path).With("operator", v.Operator).With("bound", v.Bound)
 }

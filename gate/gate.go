@@ -75,7 +75,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// ErrSuperseded is returned by a Recorder when a decision is no longer current.
+// ErrSuperseded is returned by a CallRecorder when a decision is no longer current.
 // The gate then decides again.
 var ErrSuperseded = errors.New("the decision was superseded")
 
@@ -125,8 +125,8 @@ type Config struct {
 	MaxArgs   int                 // bytes; default 8 MiB, and no more than that
 	MaxResult int                 // bytes of the texts and the JSON of a result; default 4 MiB
 
-	// Quota, if set, reports whether a principal may record that many bytes. A call
-	// whose arguments do not fit is denied with its error, which has an errcode.Code.
+	// Quota, if set, returns an error with an errcode.Code if a principal may not record that
+	// many bytes. A call whose arguments do not fit is denied with this error.
 	Quota func(p identity.Principal, bytes int) error
 
 	// Inputs, if set, returns a value of the input of a principal's task, as JSON, for bounds
@@ -375,8 +375,8 @@ func (s *Subject) AuthorizeTool(name string) Decision {
 	return Decision{name, handle, sv.EvaluateTool(handle)}
 }
 
-// current reports whether the View that allowed a call is still the current one.
+// isCurrent reports whether the View that allowed a call is still the current one.
 // Every View has its own Evaluations, so comparing pointers is enough.
-func (s *Subject) current(d Decision) bool {
+func (s *Subject) isCurrent(d Decision) bool {
 	return d.outcome == s.view().RuleEvaluation(toolgroups.Granted)
 }

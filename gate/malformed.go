@@ -22,14 +22,14 @@ func (a *Admission) rejectQuoted() error {
 		return nil
 	}
 	if err := strictjson.CheckObject([]byte(text), nil); err != nil {
-		return a.malformed(text, err.(*strictjson.Error))
+		return a.malformedError(text, err.(*strictjson.Error))
 	}
 	return errcode.New(errcode.InvalidArguments, "arguments of %s are a string that contains an object, not an object: send the object itself", a.Request.Name)
 }
 
-// malformed returns the error for arguments that are not a strict JSON object. It says what is
+// malformedError returns the error for arguments that are not a strict JSON object. It says what is
 // wrong and where, and shows an object that is right. text is what was sent.
-func (a *Admission) malformed(text string, wrong *strictjson.Error) error {
+func (a *Admission) malformedError(text string, wrong *strictjson.Error) error {
 	name := a.Request.Name
 	if a.Request.Cut > 0 {
 		return errcode.Wrap(errcode.InvalidArguments, wrong,

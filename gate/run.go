@@ -96,7 +96,7 @@ func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []
 	reading := 0 // allowed ReadOnly calls in the batch
 	for _, r := range requests {
 		a := g.admit(ctx, p, r)
-		alone := a.Allowed() && !a.readOnly()
+		alone := a.Allowed() && !a.isReadOnly()
 		if alone && reading > 0 {
 			break
 		}
@@ -111,7 +111,7 @@ func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []
 	return batch
 }
 
-func (a *Admission) readOnly() bool { return a.handle.Definition.Effect == tool.ReadOnly }
+func (a *Admission) isReadOnly() bool { return a.handle.Definition.Effect == tool.ReadOnly }
 
 // runBatch runs the allowed calls of a batch concurrently and waits for them.
 func (g *Gate) runBatch(ctx context.Context, batch []*Admission) {
@@ -142,7 +142,7 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 	}
 	if err != nil {
 		a.Interrupted = caller.Err() != nil
-		result = tool.Failure(a.Request.Name, g.classify(ctx, a, err))
+		result = tool.Failure(a.Request.Name, g.codedError(ctx, a, err))
 	}
 	a.Result = result
 	a.addFallback()
@@ -206,12 +206,12 @@ func (g *Gate) checkResultSize(name string, r tool.Result) error {
 	return nil
 }
 
-// classify converts the error of a call to one with a code that a model can act
+// codedError converts the error of a call to one with a code that a model can act
 // on. An error with a code describes what happened and is returned as it is. After
 // any other error, and after a timeout, it is unknown whether the tool had an
 // effect. A Mutating tool is then reported as interrupted, because a retry could
 // repeat the effect.
-func (g *Gate) classify(ctx context.Context, a *Admission, err error) error {
+func (g *Gate) codedError(ctx context.Context, a *Admission, err error) error {
 	name := a.Request.Name
 	expired := ctx.Err() != nil
 	if !expired && errcode.CodeOf(err) != errcode.Internal {
@@ -221,8 +221,8 @@ func (g *Gate) classify(ctx context.Context, a *Admission, err error) error {
 		g.config.Log.Error("tool failed", "tool", name, "error", err)
 	}
 	switch {
-	case !repeatable(a.handle.Definition.Effect):
-		return interrupted(name)
+	case !isRepeatable(a.handle.Definition.Effect):
+		return interruptedError(name)
 	case expired:
 		return errcode.New(errcode.ToolTimeout, "%s was stopped before it returned; it is safe to call again", name)
 	case errors.Is(err, errPanicked):

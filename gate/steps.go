@@ -42,7 +42,7 @@ type CallRequest struct {
 }
 
 // Admission is the state of one call in the gate, from the first step to its
-// outcome. A Recorder reads it; only the gate changes it.
+// outcome. A CallRecorder reads it; only the gate changes it.
 type Admission struct {
 	Request     CallRequest
 	Subject     *Subject
@@ -82,7 +82,7 @@ func (a *Admission) Code() errcode.Code {
 // Superseded reports whether the call was allowed by a View, or by an auth service,
 // that has been replaced since. A denial is never superseded.
 func (a *Admission) Superseded() bool {
-	return a.Allowed() && !(a.Subject.current(a.Decision) && a.claimsCurrent())
+	return a.Allowed() && !(a.Subject.isCurrent(a.Decision) && a.claimsCurrent())
 }
 
 // step is one check of a call. The call is denied with the error that run returns,
@@ -107,7 +107,7 @@ var checks = []step{
 }
 
 // steps are the checks, and then the step that may wait for people.
-var steps = append(slices.Clip(checks), step{"approve", (*Gate).approve})
+var steps = append(slices.Clip(checks), step{"approve", (*Gate).requireApproval})
 
 // admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
@@ -177,7 +177,7 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 		err = strictjson.CheckObject(a.Request.Args, nil)
 	}
 	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
-		return a.malformed(string(a.Request.Args), wrong)
+		return a.malformedError(string(a.Request.Args), wrong)
 	}
 	return err
 }
@@ -208,8 +208,8 @@ func (g *Gate) validate(ctx context.Context, a *Admission) error {
 // checkRetry rejects a call that was started before and whose outcome is unknown. It does not
 // reject the call if its tool was repeatable then and is repeatable now.
 func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
-	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
-		return interrupted(a.Request.Name)
+	if a.Request.Started && !(isRepeatable(a.Request.Effect) && isRepeatable(a.handle.Definition.Effect)) {
+		return interruptedError(a.Request.Name)
 	}
 	return nil
 }
@@ -224,8 +224,8 @@ func (g *Gate) checkQuota(_ context.Context, a *Admission) error {
 	return g.config.Quota(a.Subject.Principal, 2*len(a.Request.Args))
 }
 
-// repeatable reports whether a call with an unknown outcome may run again.
-func repeatable(e tool.Effect) bool { return e == tool.Idempotent || e == tool.ReadOnly }
+// isRepeatable reports whether a call with an unknown outcome may run again.
+func isRepeatable(e tool.Effect) bool { return e == tool.Idempotent || e == tool.ReadOnly }
 
 // Effect returns the effect class of the tool of an allowed call. For other calls
 // it returns Mutating.
@@ -245,8 +245,8 @@ func (a *Admission) NextState() string {
 	return a.handle.Definition.State
 }
 
-// interrupted returns the error of a call that started and may or may not have had
+// interruptedError returns the error of a call that started and may or may not have had
 // its effect.
-func interrupted(name string) error {
+func interruptedError(name string) error {
 	return errcode.New(errcode.ToolInterrupted, "%s was started and its outcome is unknown: it may or may not have acted; verify the effect before retrying", name)
 }

@@ -245,7 +245,7 @@ func (rt *Runtime) refusalOf(by identity.Principal, vote approval.Vote, a *Appro
 	switch {
 	case a.isStarter(by) && a.Operation != "":
 		return "the operator who asks for the operation may not approve it; another person must"
-	case a.isStarter(by) && !a.Rules.Self():
+	case a.isStarter(by) && !a.Rules.AllowsSelf():
 		return "the person for whom the call is made may not approve it"
 	}
 	return ""

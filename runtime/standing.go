@@ -38,7 +38,7 @@ type StandingApproval struct {
 	Tool    string           `json:"tool"`
 	Role    string           `json:"role"` // name of the role of the agent
 	Pattern approval.Pattern `json:"pattern"`
-	Rest    string           `json:"rest"` // approval.Pattern.Rest of the call that people were asked about
+	Rest    string           `json:"rest"` // approval.Pattern.RestDigest of the call that people were asked about
 	Left    int              `json:"left"` // how many further calls; means nothing if Pattern.Uses is 0
 	Used    int              `json:"used,omitempty"`
 	Rules   approval.Rules   `json:"rules"`
@@ -195,7 +195,7 @@ func (rt *Runtime) isActive(s *StandingApproval) bool {
 func (rt *Runtime) covers(s *StandingApproval, p identity.Principal, call tool.Call, need gate.ApprovalNeed) bool {
 	return need.Edited == "" && p.Kind == identity.Agent && s.Agent == p.Agent && s.Tool == call.Name && rt.isActive(s) &&
 		s.Bound == rt.bindingHash(p, call, need) && s.Rules.Contains(need.Rules) &&
-		s.Pattern.Fits(call.Args) && s.Pattern.Rest(call.Args) == s.Rest
+		s.Pattern.Fits(call.Args) && s.Pattern.RestDigest(call.Args) == s.Rest
 }
 
 // reserveStanding returns the id of a standing approval that covers a call, and reserves one use of it.
@@ -300,7 +300,7 @@ func (rt *Runtime) preparePattern(ctx context.Context, by identity.Principal, d 
 		return invalid("the call itself does not fit it")
 	}
 	d.Digest = cmp.Or(d.Digest, a.Digest)
-	return d.Pattern.Rest(args.Current()), nil
+	return d.Pattern.RestDigest(args.Current()), nil
 }
 
 // newStanding returns the standing approval that a request has after its last vote, if enough people

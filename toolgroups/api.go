@@ -46,8 +46,8 @@ func (g *group) allHandles() []*ToolHandle {
 	return list
 }
 
-// home returns the group that h is registered with.
-func (h *ToolHandle) home() GroupID {
+// registeredGroup returns the group that h is registered with.
+func (h *ToolHandle) registeredGroup() GroupID {
 	if h.original != nil {
 		return h.original.Group
 	}
@@ -83,7 +83,7 @@ func (tx *Tx) dropTakenAPIs(edits []*groupEdit, names map[string]*ToolHandle) {
 		}
 		e.after.apis = slices.DeleteFunc(e.after.apis, func(api *group) bool {
 			h := api.tools[0]
-			if ids[api.ID] || tx.otherTool(names, h) != nil {
+			if ids[api.ID] || tx.conflictingTool(names, h) != nil {
 				h.original.api = nil
 				return true
 			}

@@ -32,8 +32,8 @@ func (b bits) addAll(other bits) {
 	}
 }
 
-// with returns the union with another set, which is not wider.
-func (b bits) with(other bits) bits {
+// union returns the union with another set, which is not wider.
+func (b bits) union(other bits) bits {
 	union := slices.Clone(b)
 	union.addAll(other)
 	return union

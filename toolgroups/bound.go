@@ -41,9 +41,9 @@ func (v *View) ToolBounds() map[string][]bounds.Rule {
 	return byName
 }
 
-// bound sets the checks of v and returns handles without the tools whose bounds surely let no
+// applyBounds sets the checks of v and returns handles without the tools whose bounds surely let no
 // arguments through.
-func (v *View) bound(handles []*ToolHandle, sets []BoundSet) []*ToolHandle {
+func (v *View) applyBounds(handles []*ToolHandle, sets []BoundSet) []*ToolHandle {
 	sets = slices.DeleteFunc(sets, func(b BoundSet) bool { return len(b.Bind) == 0 })
 	if len(sets) == 0 {
 		return handles
@@ -76,9 +76,9 @@ func checksFor(h *ToolHandle, sets []BoundSet) (list []*bounds.Check) {
 	return list
 }
 
-// shown returns the definition of a tool as v shows it: bounds with fixed values stand in its
+// shownDefinition returns the definition of a tool as v shows it: bounds with fixed values stand in its
 // schema.
-func (v *View) shown(h *ToolHandle) tool.Definition {
+func (v *View) shownDefinition(h *ToolHandle) tool.Definition {
 	d, checks := h.Definition, v.ToolChecks(h)
 	if len(checks) == 0 {
 		return d

@@ -32,7 +32,7 @@ func smallestCover(list []cover, needs int) (chosen []int, exact bool) {
 	if len(useful) > maxCoverCandidates {
 		return x.best, false
 	}
-	x.extend(nil, newBits(uint32(needs)), noTools(list))
+	x.extend(nil, newBits(uint32(needs)), emptyCost(list))
 	return x.best, x.stepsLeft > 0
 }
 
@@ -59,8 +59,8 @@ func (c cover) dominates(other cover) bool {
 	return c.needs.hasAll(other.needs) && other.cost.hasAll(c.cost)
 }
 
-// noTools returns the empty set of tools, as wide as the costs of covers.
-func noTools(list []cover) bits {
+// emptyCost returns the empty set of tools, as wide as the costs of covers.
+func emptyCost(list []cover) bits {
 	if len(list) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func noTools(list []cover) bits {
 // greedyCover chooses the cover with the fewest further tools for each further need, until all
 // needs are met. Then it leaves out the covers that the others make superfluous.
 func greedyCover(list []cover, useful []int, needs int) (chosen []int) {
-	met, cost := newBits(uint32(needs)), noTools(list)
+	met, cost := newBits(uint32(needs)), emptyCost(list)
 	for met.count() < needs {
 		best := -1
 		for _, i := range useful {
@@ -129,7 +129,7 @@ func (x *coverSearch) extend(chosen []int, met, cost bits) {
 		return cmp.Compare(x.list[a].cost.countBeyond(cost), x.list[b].cost.countBeyond(cost))
 	})
 	for _, i := range choices {
-		x.extend(append(slices.Clip(chosen), i), met.with(x.list[i].needs), cost.with(x.list[i].cost))
+		x.extend(append(slices.Clip(chosen), i), met.union(x.list[i].needs), cost.union(x.list[i].cost))
 	}
 }
 
@@ -151,7 +151,7 @@ func (x *coverSearch) rarest(met bits) int {
 
 // cost returns the number of tools of a choice.
 func (x *coverSearch) cost(chosen []int) int {
-	all := noTools(x.list)
+	all := emptyCost(x.list)
 	for _, i := range chosen {
 		all.addAll(x.list[i].cost)
 	}

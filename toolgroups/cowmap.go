@@ -81,16 +81,16 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// edit returns a copy of t without the names in remove and with the values in set. A
-// name may be in both; it is then set. The copy shares all unchanged shards with t.
-func (m *cowMap[V]) edit(set map[string]V, remove []string) cowMap[V] {
+// withEdits returns a copy of m without the names in remove and with the values in set. A
+// name may be in both; it is then set. The copy shares all unchanged shards with m.
+func (m *cowMap[V]) withEdits(set map[string]V, remove []string) cowMap[V] {
 	next := cowMap[V]{seed: m.seed, shard: new([shards]shard[V]), size: m.size}
 	if m.shard == nil {
 		next.seed = maphash.String(maphash.MakeSeed(), "")
 	} else {
 		*next.shard = *m.shard
 	}
-	for i, change := range next.changes(set, remove) {
+	for i, change := range next.changesByShard(set, remove) {
 		old := next.shard[i].entries()
 		entries := maps.Clone(old)
 		for name, v := range change {
@@ -101,13 +101,13 @@ func (m *cowMap[V]) edit(set map[string]V, remove []string) cowMap[V] {
 			}
 		}
 		next.size += len(entries) - len(old)
-		next.shard[i] = next.build(entries)
+		next.shard[i] = next.newShard(entries)
 	}
 	return next
 }
 
-// changes groups the changes of an edit by shard. A nil value removes the name.
-func (m *cowMap[V]) changes(set map[string]V, remove []string) map[uint64]map[string]*V {
+// changesByShard groups the changes of an edit by shard. A nil value removes the name.
+func (m *cowMap[V]) changesByShard(set map[string]V, remove []string) map[uint64]map[string]*V {
 	byShard := map[uint64]map[string]*V{}
 	add := func(name string, v *V) {
 		i := hash(m.seed, name) >> 56
@@ -125,8 +125,8 @@ func (m *cowMap[V]) changes(set map[string]V, remove []string) map[uint64]map[st
 	return byShard
 }
 
-// build returns a shard with the given entries.
-func (m *cowMap[V]) build(entries map[string]V) shard[V] {
+// newShard returns a shard with the given entries.
+func (m *cowMap[V]) newShard(entries map[string]V) shard[V] {
 	if len(entries) == 0 {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (s *Snapshot) ReachesGroup(b BoundSet, id GroupID) bool {
 	}
 	g, _ := s.group(id)
 	for _, h := range s.members(g) {
-		if b.admits(h) {
+		if b.matchesOwner(h) {
 			return true
 		}
 	}

@@ -86,7 +86,7 @@ func checkHours(g Group) error {
 // FindClosed returns a closed group through which b would contain the tool h. It reports
 // false if there is none.
 func (s *Snapshot) FindClosed(b BoundSet, h *ToolHandle) (GroupInfo, bool) {
-	if !b.admits(h) {
+	if !b.matchesOwner(h) {
 		return GroupInfo{}, false
 	}
 	for _, g := range s.boundGroups(b) {

@@ -134,7 +134,7 @@ func (m *Manager) prepare(tx *Tx, edits []*groupEdit) *Snapshot {
 		return tx.base
 	}
 	tx.bindRefs(edits)
-	next := tx.base.with(edits)
+	next := tx.base.withEdits(edits)
 	if tx.declares {
 		next.declared = tx.declared
 	}

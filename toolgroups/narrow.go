@@ -58,14 +58,14 @@ func (s *Snapshot) AllTools(id GroupID) []*ToolHandle {
 
 func (s *Snapshot) allMembers(g *group) (list []*ToolHandle) {
 	seen := newBits(s.width)
-	for _, one := range s.below(g) {
+	for _, one := range s.subtree(g) {
 		list = appendNew(list, seen, s.ownMembers(one.opened()))
 	}
 	return list
 }
 
-// below returns a group and its descendants, whether they are closed or not.
-func (s *Snapshot) below(g *group) []*group {
+// subtree returns a group and its descendants, whether they are closed or not.
+func (s *Snapshot) subtree(g *group) []*group {
 	list := []*group{g}
 	for i := 0; i < len(list); i++ {
 		for _, child := range s.childrenOf(list[i]) {
@@ -104,34 +104,34 @@ type narrowing struct {
 
 func newNarrowing(s *Snapshot, b BoundSet, n Needs) *narrowing {
 	x := &narrowing{snapshot: s, set: b}
-	open, timed := s.reach(x.held(n.Groups)...)
+	open, timed := s.openAndTimed(x.heldGroups(n.Groups)...)
 	for _, g := range slices.Concat(open, timed) {
-		x.candidates = append(x.candidates, x.candidate(g))
+		x.candidates = append(x.candidates, x.newCandidate(g))
 	}
 	for _, g := range open {
-		if !g.onlyReads && (s.differs(g) || slices.Contains(n.Groups, g.ID.ReadPart())) {
-			x.candidates = append(x.candidates, x.candidate(g.readPart()))
+		if !g.onlyReads && (s.hasOwnReadPart(g) || slices.Contains(n.Groups, g.ID.ReadPart())) {
+			x.candidates = append(x.candidates, x.newCandidate(g.readPart()))
 		}
 	}
 	x.addAway(n.Groups)
 	for _, h := range n.Tools {
-		x.addTool(need{tool: h, exact: true}, open, timed)
+		x.addToolNeed(need{tool: h, exact: true}, open, timed)
 	}
 	for _, h := range n.Limits {
-		x.addTool(need{tool: h}, open, timed)
+		x.addToolNeed(need{tool: h}, open, timed)
 	}
 	for _, id := range n.Groups {
 		x.addNeed(need{id: id})
 	}
 	for _, c := range x.candidates {
-		x.covers = append(x.covers, x.cover(c))
+		x.covers = append(x.covers, x.newCover(c))
 	}
 	return x
 }
 
-// held returns the registered groups that the set names. The set of all groups also has the
+// heldGroups returns the registered groups that the set names. The set of all groups also has the
 // groups server/api that are needed.
-func (x *narrowing) held(needed []GroupID) (list []*group) {
+func (x *narrowing) heldGroups(needed []GroupID) (list []*group) {
 	s := x.snapshot
 	ids := x.set.Set.ids
 	if x.set.Set.all {
@@ -169,9 +169,9 @@ func (x *narrowing) addAway(needed []GroupID) {
 	}
 }
 
-// reach returns the groups that a list has at all times, each followed by its descendants. It also
+// openAndTimed returns the groups that a list has at all times, each followed by its descendants. It also
 // returns the groups with hours through which the list has further groups.
-func (s *Snapshot) reach(list ...*group) (open, timed []*group) {
+func (s *Snapshot) openAndTimed(list ...*group) (open, timed []*group) {
 	seen := map[GroupID]bool{}
 	var add func(*group)
 	add = func(g *group) {
@@ -194,12 +194,12 @@ func (s *Snapshot) reach(list ...*group) (open, timed []*group) {
 	return open, timed
 }
 
-func (x *narrowing) candidate(g *group) candidate {
+func (x *narrowing) newCandidate(g *group) candidate {
 	c := candidate{id: g.ID, open: map[*ToolHandle]bool{}}
-	open, timed := x.snapshot.reach(g)
+	open, timed := x.snapshot.openAndTimed(g)
 	for _, one := range open {
 		for _, h := range x.snapshot.ownMembers(one) {
-			if x.set.admits(h) {
+			if x.set.matchesOwner(h) {
 				c.open[h] = true
 			}
 		}
@@ -208,18 +208,18 @@ func (x *narrowing) candidate(g *group) candidate {
 	return c
 }
 
-// addTool adds the need of a tool: through groups that are always open, else through each
+// addToolNeed adds the need of a tool: through groups that are always open, else through each
 // group with hours that contains it.
-func (x *narrowing) addTool(n need, open, timed []*group) {
-	if !x.set.admits(n.tool) {
+func (x *narrowing) addToolNeed(n need, open, timed []*group) {
+	if !x.set.matchesOwner(n.tool) {
 		return
 	}
-	if slices.ContainsFunc(open, func(g *group) bool { return slices.ContainsFunc(x.snapshot.ownMembers(g), n.means) }) {
+	if slices.ContainsFunc(open, func(g *group) bool { return slices.ContainsFunc(x.snapshot.ownMembers(g), n.needsTool) }) {
 		x.addNeed(n)
 		return
 	}
 	for _, g := range timed {
-		if slices.ContainsFunc(x.snapshot.allMembers(g), n.means) {
+		if slices.ContainsFunc(x.snapshot.allMembers(g), n.needsTool) {
 			x.addNeed(need{timed: g.ID})
 		}
 	}
@@ -233,8 +233,8 @@ func (x *narrowing) addNeed(n need) {
 	}
 }
 
-// means reports whether n needs this tool.
-func (n need) means(h *ToolHandle) bool { return h == n.tool || !n.exact && h.isSameTool(n.tool) }
+// needsTool reports whether n needs this tool.
+func (n need) needsTool(h *ToolHandle) bool { return h == n.tool || !n.exact && h.isSameTool(n.tool) }
 
 // meets reports whether a candidate meets a need.
 func (x *narrowing) meets(c candidate, n need) bool {
@@ -249,8 +249,8 @@ func (x *narrowing) meets(c candidate, n need) bool {
 	return c.open[n.tool] || c.open[n.tool.original] || c.open[n.tool.api]
 }
 
-// cover returns what a candidate meets and what it costs: all tools that it ever contains.
-func (x *narrowing) cover(c candidate) cover {
+// newCover returns what a candidate meets and what it costs: all tools that it ever contains.
+func (x *narrowing) newCover(c candidate) cover {
 	v := cover{needs: newBits(uint32(len(x.needs))), cost: newBits(x.snapshot.width)}
 	for i, n := range x.needs {
 		if x.meets(c, n) {
@@ -262,7 +262,7 @@ func (x *narrowing) cover(c candidate) cover {
 	}
 	for _, g := range c.timed {
 		for _, h := range x.snapshot.allMembers(g) {
-			if x.set.admits(h) {
+			if x.set.matchesOwner(h) {
 				v.cost.addTool(h)
 			}
 		}
@@ -289,7 +289,7 @@ func (s *Snapshot) VisibleWhenOpen(b BoundSet) []*ToolHandle {
 		list = appendNew(list, seen, s.allMembers(g))
 	}
 	list = slices.DeleteFunc(list, func(h *ToolHandle) bool {
-		return !b.admits(h) || h.Definition.States != nil && len(h.Definition.States) == 0
+		return !b.matchesOwner(h) || h.Definition.States != nil && len(h.Definition.States) == 0
 	})
-	return newView().bound(withoutAPIs(list), []BoundSet{b})
+	return newView().applyBounds(withoutAPIs(list), []BoundSet{b})
 }

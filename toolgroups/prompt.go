@@ -47,14 +47,14 @@ func (v *View) ListPrompts(within GroupID) []Prompt {
 func (s *Snapshot) allowedGroups(use BoundSet, limits []BoundSet, wanted func(*group) bool) (list []*group) {
 	for _, g := range s.boundGroups(use) {
 		excludes := func(limit BoundSet) bool {
-			return !slices.ContainsFunc(s.boundGroups(limit), g.isPartOf) || !limit.admitsGroup(g)
+			return !slices.ContainsFunc(s.boundGroups(limit), g.isPartOf) || !limit.matchesGroupOwner(g)
 		}
-		if wanted(g) && !g.isClosed() && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
+		if wanted(g) && !g.isClosed() && use.matchesGroupOwner(g) && !slices.ContainsFunc(limits, excludes) {
 			list = append(list, g)
 		}
 	}
 	return list
 }
 
-// admitsGroup reports whether g belongs to the owner that b is restricted to.
-func (b BoundSet) admitsGroup(g *group) bool { return b.Only == "" || g.Owner == b.Only }
+// matchesGroupOwner reports whether g belongs to the owner that b is restricted to.
+func (b BoundSet) matchesGroupOwner(g *group) bool { return b.Only == "" || g.Owner == b.Only }

@@ -58,9 +58,9 @@ func (g *group) isPartOf(other *group) bool {
 	return other.ID == g.ID || other.ID == whole
 }
 
-// differs reports whether a group has ReadOnly tools and others, so that its read part is neither
+// hasOwnReadPart reports whether a group has ReadOnly tools and others, so that its read part is neither
 // empty nor the whole. Groups with hours count as open.
-func (s *Snapshot) differs(g *group) bool {
+func (s *Snapshot) hasOwnReadPart(g *group) bool {
 	members := s.allMembers(g)
 	reads := countReads(members)
 	return reads > 0 && reads < len(members)
@@ -69,19 +69,19 @@ func (s *Snapshot) differs(g *group) bool {
 // countReads returns the number of ReadOnly tools.
 func countReads(handles []*ToolHandle) (n int) {
 	for _, h := range handles {
-		if h.isRead() {
+		if h.isReadOnly() {
 			n++
 		}
 	}
 	return n
 }
 
-// isRead reports whether the tool is ReadOnly. The zero Effect is not.
-func (h *ToolHandle) isRead() bool { return h.Definition.Effect == tool.ReadOnly }
+// isReadOnly reports whether the tool is ReadOnly. The zero Effect is not.
+func (h *ToolHandle) isReadOnly() bool { return h.Definition.Effect == tool.ReadOnly }
 
-// onlyReads returns the ReadOnly tools of a list, which it does not change.
-func onlyReads(handles []*ToolHandle) []*ToolHandle {
-	return slices.DeleteFunc(slices.Clone(handles), func(h *ToolHandle) bool { return !h.isRead() })
+// readOnlyTools returns the ReadOnly tools of a list, which it does not change.
+func readOnlyTools(handles []*ToolHandle) []*ToolHandle {
+	return slices.DeleteFunc(slices.Clone(handles), func(h *ToolHandle) bool { return !h.isReadOnly() })
 }
 
 // withReadParts returns the ids of groups. The id of the read part precedes the id of each group.

@@ -17,7 +17,7 @@ type GroupSet struct {
 func AllGroups() GroupSet { return GroupSet{all: true} }
 
 // SetOf returns the GroupSet of the given ids, in this order, without repetitions. If one of
-// them is "*", it returns All.
+// them is "*", it returns AllGroups.
 func SetOf(ids ...GroupID) GroupSet {
 	s, seen := GroupSet{ids: make([]GroupID, 0, len(ids))}, make(map[GroupID]bool, len(ids))
 	for _, id := range ids {
@@ -31,7 +31,7 @@ func SetOf(ids ...GroupID) GroupSet {
 	return s
 }
 
-// SetOfNames is Of for ids that are plain strings.
+// SetOfNames is SetOf for ids that are plain strings.
 func SetOfNames(names ...string) GroupSet {
 	ids := make([]GroupID, len(names))
 	for i, name := range names {
@@ -40,7 +40,7 @@ func SetOfNames(names ...string) GroupSet {
 	return SetOf(ids...)
 }
 
-// IsAll reports whether s is All.
+// IsAll reports whether s is AllGroups.
 func (s GroupSet) IsAll() bool { return s.all }
 
 // GroupIDs returns the ids in order. It returns nil for AllGroups.
@@ -61,7 +61,7 @@ func (s GroupSet) Names() []string {
 // Has reports whether id is in s.
 func (s GroupSet) Has(id GroupID) bool { return s.all || slices.Contains(s.ids, id) }
 
-// Covers reports whether all groups of other are in s. Only All covers All.
+// Covers reports whether all groups of other are in s. Only AllGroups covers AllGroups.
 func (s GroupSet) Covers(other GroupSet) bool { return len(s.MissingFrom(other)) == 0 }
 
 // MissingFrom returns the ids that are in other and not in s. If other is AllGroups and s is

@@ -205,7 +205,7 @@ func (s *Snapshot) ownMembers(g *group) []*ToolHandle {
 		return nil
 	}
 	if g.onlyReads {
-		return onlyReads(s.openMembers(g))
+		return readOnlyTools(s.openMembers(g))
 	}
 	return s.openMembers(g)
 }
@@ -271,9 +271,9 @@ func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 	return ok && g.Owner == Config && !target.Reserved
 }
 
-// with returns the next Snapshot, with the changes of edits. The caller sets its width
+// withEdits returns the next Snapshot, with the changes of edits. The caller sets its width
 // and the indexes of the new tools.
-func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
+func (s *Snapshot) withEdits(edits []*groupEdit) *Snapshot {
 	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets, parents: s.parents, declared: s.declared}
 	old, added := newRegistryIndex(), newRegistryIndex()
 	for _, e := range edits {
@@ -296,11 +296,11 @@ func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
 	lists := s.ownedAfter(edits)
 	changed := slices.Collect(maps.Keys(lists))
 	maps.DeleteFunc(lists, func(_ string, list []*group) bool { return len(list) == 0 })
-	next.owned = s.owned.edit(lists, changed)
-	next.groups = s.groups.edit(added.groups, slices.Collect(maps.Keys(old.groups)))
-	next.tools = s.tools.edit(added.tools, slices.Collect(maps.Keys(old.tools)))
-	next.apis = s.apis.edit(added.apis, slices.Collect(maps.Keys(old.apis)))
-	next.servers = s.servers.edit(added.servers, slices.Collect(maps.Keys(old.servers)))
+	next.owned = s.owned.withEdits(lists, changed)
+	next.groups = s.groups.withEdits(added.groups, slices.Collect(maps.Keys(old.groups)))
+	next.tools = s.tools.withEdits(added.tools, slices.Collect(maps.Keys(old.tools)))
+	next.apis = s.apis.withEdits(added.apis, slices.Collect(maps.Keys(old.apis)))
+	next.servers = s.servers.withEdits(added.servers, slices.Collect(maps.Keys(old.servers)))
 	return next
 }
 

@@ -98,7 +98,7 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs, hours: g.Hours, open: g.Open, ownerRefs: slices.Clone(g.OwnerRefs),
 	}
 	after.apis = newAPIGroups(after)
-	tx.set(e, after, g.Refs)
+	tx.setGroup(e, after, g.Refs)
 	e.owners = maps.Clone(g.RefOwners)
 	if replaced {
 		return errcode.DuplicateGroupID, nil
@@ -120,7 +120,7 @@ func (tx *Tx) UnregisterGroup(owner *Owner, id GroupID) error {
 	switch {
 	case e.after != nil && e.after.Owner == owner.name:
 		e.dropped = e.before != nil && (e.dropped || e.before.Owner == owner.name)
-		tx.set(e, nil, nil)
+		tx.setGroup(e, nil, nil)
 	case e.before != nil && e.before.Owner == owner.name && !e.dropped:
 		e.dropped = true
 	default:
@@ -174,7 +174,7 @@ func (tx *Tx) LookupTool(name string) (*ToolHandle, bool) {
 		return h, true
 	}
 	h, ok := tx.base.LookupTool(name)
-	return h, ok && !tx.replaces(h.home())
+	return h, ok && !tx.replaces(h.registeredGroup())
 }
 
 // edit returns the edit of a group. It makes the edit if there is none yet.
@@ -188,8 +188,8 @@ func (tx *Tx) edit(id GroupID) *groupEdit {
 	return e
 }
 
-// set makes after, which may be nil, the group of an edit.
-func (tx *Tx) set(e *groupEdit, after *group, refs []string) {
+// setGroup makes after, which may be nil, the group of an edit.
+func (tx *Tx) setGroup(e *groupEdit, after *group, refs []string) {
 	again := e.after != nil
 	e.after, e.refs, e.switches = after, refs, false
 	if again {
@@ -273,7 +273,7 @@ func (tx *Tx) check(edits []*groupEdit) error {
 			return duplicateGroup(e.after.ID, e.after.Owner, e.before.Owner)
 		}
 		for _, h := range e.after.tools {
-			if other := tx.otherTool(names, h); other != nil {
+			if other := tx.conflictingTool(names, h); other != nil {
 				return errcode.New(errcode.DuplicateToolName, "register tool group %q: the tool name %q belongs to group %q of %s",
 					h.Group, h.Definition.Name, other.Group, other.Owner).With("owner", h.Owner)
 			}
@@ -284,13 +284,13 @@ func (tx *Tx) check(edits []*groupEdit) error {
 	return tx.checkHierarchy(edits)
 }
 
-// otherTool returns the tool with the name of h that is in names, or in a group that tx does not
+// conflictingTool returns the tool with the name of h that is in names, or in a group that tx does not
 // replace. It returns nil if there is no such tool.
-func (tx *Tx) otherTool(names map[string]*ToolHandle, h *ToolHandle) *ToolHandle {
+func (tx *Tx) conflictingTool(names map[string]*ToolHandle, h *ToolHandle) *ToolHandle {
 	if other := names[h.Definition.Name]; other != nil {
 		return other
 	}
-	if other, ok := tx.base.LookupTool(h.Definition.Name); ok && !tx.replaces(other.home()) {
+	if other, ok := tx.base.LookupTool(h.Definition.Name); ok && !tx.replaces(other.registeredGroup()) {
 		return other
 	}
 	return nil

@@ -30,8 +30,8 @@ type BoundSet struct {
 // IsAll reports whether b contains all tools, with any arguments.
 func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" && len(b.Bind) == 0 }
 
-// admits reports whether h belongs to the owner that b is restricted to.
-func (b BoundSet) admits(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
+// matchesOwner reports whether h belongs to the owner that b is restricted to.
+func (b BoundSet) matchesOwner(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
 
 // BindSet returns set, bound to the owners of its groups, see KnownOwner. Ids that s does
 // not know get no owner and have no effect, also if such a group is registered later.
@@ -62,7 +62,7 @@ type View struct {
 	approvals    map[uint32]approval.Rules  // of handles whose calls wait for people; nil if there are none
 
 	once     sync.Once         // guards listable
-	listable []tool.Definition // built by Listable
+	listable []tool.Definition // built by ListableTools
 }
 
 // StateView is the part of a View that is visible in one workflow state. Its lists are
@@ -186,7 +186,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	}
 	handles = withoutAPIs(handles)
 	v := newView()
-	handles = v.bound(handles, append([]BoundSet{use}, limits...))
+	handles = v.applyBounds(handles, append([]BoundSet{use}, limits...))
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.allowedGroups(use, limits, func(g *group) bool { return len(g.prompts) > 0 })
 	v.fallbacks = s.allowedGroups(use, limits, func(g *group) bool { return len(g.Fallback) > 0 })
@@ -246,7 +246,7 @@ func (v *View) ListableTools() []tool.Definition {
 		stateViews := v.stateViews()
 		for _, h := range v.handles {
 			if slices.ContainsFunc(stateViews, func(s *StateView) bool { return s.bits.has(h.index) }) {
-				v.listable = append(v.listable, v.shown(h))
+				v.listable = append(v.listable, v.shownDefinition(h))
 			}
 		}
 	})
@@ -268,31 +268,31 @@ func (s *StateView) HasTool(h *ToolHandle) bool { return h.since <= s.revision &
 
 // ToolDefinitions returns the visible tools. Callers must not change the list.
 func (s *StateView) ToolDefinitions() []tool.Definition {
-	s.once.Do(s.marshal)
+	s.once.Do(s.buildLists)
 	return s.definitions
 }
 
 // ToolNames returns the names of ToolDefinitions. Callers must not change the list.
 func (s *StateView) ToolNames() []string {
-	s.once.Do(s.marshal)
+	s.once.Do(s.buildLists)
 	return s.names
 }
 
 // ToolJSON returns ToolDefinitions as serialized by tool.MarshalTools. Callers must not change
 // it.
 func (s *StateView) ToolJSON() []byte {
-	s.once.Do(s.marshal)
+	s.once.Do(s.buildLists)
 	return s.json
 }
 
-// marshal builds the lists of s. It is called once.
-func (s *StateView) marshal() {
+// buildLists builds the lists of s. It is called once.
+func (s *StateView) buildLists() {
 	s.definitions, s.names = make([]tool.Definition, len(s.handles)), make([]string, len(s.handles))
 	for i, h := range s.handles {
-		s.definitions[i], s.names[i] = s.view.shown(h), h.Definition.Name
+		s.definitions[i], s.names[i] = s.view.shownDefinition(h), h.Definition.Name
 	}
 	data, err := tool.MarshalTools(s.definitions)
-	if err != nil { // cannot happen: Register rejects definitions that are not valid JSON
+	if err != nil { // cannot happen: RegisterGroup rejects definitions that are not valid JSON
 		panic("toolgroups: marshal definitions: " + err.Error())
 	}
 	s.json = data
@@ -303,7 +303,7 @@ func (s *StateView) marshal() {
 // safe for concurrent use and must not be copied.
 type ViewRef struct{ view atomic.Pointer[View] }
 
-// emptyView is the View of a ViewRef before the first Publish.
+// emptyView is the View of a ViewRef before the first PublishView.
 var emptyView = newView()
 
 // CurrentView returns the current View. It is never nil.
@@ -319,7 +319,7 @@ func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
 // CoversGroup reports whether b contains the group id. The group must exist and have the
 // owner to which b binds it, or be a descendant of such a group (Group.Children). A
-// BoundSet of All contains every group that exists.
+// BoundSet of AllGroups contains every group that exists.
 func (s *Snapshot) CoversGroup(b BoundSet, id GroupID) bool {
 	owner := s.GroupOwner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner || s.isBelow(id, b))
@@ -327,7 +327,7 @@ func (s *Snapshot) CoversGroup(b BoundSet, id GroupID) bool {
 
 // ReachesTool reports whether b contains the tool h, in whatever state.
 func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
-	if !b.admits(h) {
+	if !b.matchesOwner(h) {
 		return false
 	}
 	for _, g := range s.boundGroups(b) {
@@ -344,7 +344,7 @@ func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 	var list []*ToolHandle
 	for _, g := range s.boundGroups(b) {
 		for _, h := range s.ownMembers(g) {
-			if !seen.has(h.index) && b.admits(h) {
+			if !seen.has(h.index) && b.matchesOwner(h) {
 				seen.add(h.index)
 				list = append(list, h)
 			}

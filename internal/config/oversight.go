@@ -50,7 +50,7 @@ func readOversight(it item) {
 // CheckApprovable returns an error if no one can approve an operation of an operator at a time:
 // tokens and issuers name too few people. The holder of the data directory is an operator, too.
 func (c *Config) CheckApprovable(now time.Time) *yamldoc.Error {
-	err := c.Oversight.Rule.Approvable(func(role string) int { return c.peopleIn(role, now) }, 1+c.peopleIn("", now))
+	err := c.Oversight.Rule.CheckApprovable(func(role string) int { return c.peopleIn(role, now) }, 1+c.peopleIn("", now))
 	if err == nil {
 		return nil
 	}

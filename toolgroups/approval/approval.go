@@ -115,12 +115,12 @@ func (r *Rule) checkPeople() error {
 			return err
 		}
 	}
-	return checkTwice(r.From.All)
+	return checkDistinct(r.From.All)
 }
 
-// checkTwice returns an error if two of all quorums are of the same people: one vote would fill
+// checkDistinct returns an error if two of all quorums are of the same people: one vote would fill
 // both.
-func checkTwice(all []Quorum) error {
+func checkDistinct(all []Quorum) error {
 	for i, s := range all {
 		if slices.ContainsFunc(all[:i], func(other Quorum) bool { return other.Role == s.Role }) {
 			name := "operators"
@@ -212,10 +212,10 @@ func (r *Rule) activeQuorums(waited time.Duration) []Quorum {
 	return r.quorums()
 }
 
-// satisfied reports whether votes, each of another person, are enough for a rule.
-func (r *Rule) satisfied(votes []Vote, waited time.Duration) bool {
-	enough := func(s Quorum) bool { return s.filled(votes) }
-	missing := func(s Quorum) bool { return !s.filled(votes) }
+// isSatisfied reports whether votes, each of another person, are enough for a rule.
+func (r *Rule) isSatisfied(votes []Vote, waited time.Duration) bool {
+	enough := func(s Quorum) bool { return s.isFilled(votes) }
+	missing := func(s Quorum) bool { return !s.isFilled(votes) }
 	switch {
 	case r.Escalate != nil && waited >= r.Escalate.After && enough(r.Escalate.To):
 		return true
@@ -232,8 +232,8 @@ func (s Quorum) admits(v Vote) bool {
 	return !v.Operator && s.Role != "" && s.Role == v.Role
 }
 
-// filled reports whether enough of the votes are of people of the quorum.
-func (s Quorum) filled(votes []Vote) bool {
+// isFilled reports whether enough of the votes are of people of the quorum.
+func (s Quorum) isFilled(votes []Vote) bool {
 	n := 0
 	for _, v := range votes {
 		if s.admits(v) {
@@ -279,7 +279,7 @@ func (l Rules) Add(list []Rule) Rules {
 // Satisfied reports whether votes, each of another person, are enough for all rules when the
 // request has waited for a time. It returns false for no rules.
 func (l Rules) Satisfied(votes []Vote, waited time.Duration) bool {
-	return len(l) > 0 && !slices.ContainsFunc(l, func(r Rule) bool { return !r.satisfied(votes, waited) })
+	return len(l) > 0 && !slices.ContainsFunc(l, func(r Rule) bool { return !r.isSatisfied(votes, waited) })
 }
 
 // Admits reports whether a vote counts for one of the rules.
@@ -296,8 +296,8 @@ func (l Rules) Deadline() time.Duration {
 	return shortest
 }
 
-// Self reports whether the person who started the task may approve: each rule says so.
-func (l Rules) Self() bool {
+// AllowsSelf reports whether the person who started the task may approve: each rule says so.
+func (l Rules) AllowsSelf() bool {
 	return len(l) > 0 && !slices.ContainsFunc(l, func(r Rule) bool { return !r.Self })
 }
 

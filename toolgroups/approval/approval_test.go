@@ -91,8 +91,8 @@ func TestRules_Admits(t *testing.T) {
 
 func TestRules_DeadlineAndSelf(t *testing.T) {
 	rules := approval.Rules{{}, {Deadline: 2 * time.Hour, Self: true}}
-	if rules.Deadline() != approval.DefaultDeadline || rules[1:].Deadline() != 2*time.Hour || rules.Self() || !rules[1:].Self() || (approval.Rules{}).Self() {
-		t.Errorf("%s, %s, %v, %v", rules.Deadline(), rules[1:].Deadline(), rules.Self(), rules[1:].Self())
+	if rules.Deadline() != approval.DefaultDeadline || rules[1:].Deadline() != 2*time.Hour || rules.AllowsSelf() || !rules[1:].AllowsSelf() || (approval.Rules{}).AllowsSelf() {
+		t.Errorf("%s, %s, %v, %v", rules.Deadline(), rules[1:].Deadline(), rules.AllowsSelf(), rules[1:].AllowsSelf())
 	}
 	if added := rules[:1].Add(rules); len(added) != 2 || added.Digest() != rules.Digest() || rules.Digest() == rules[:1].Digest() {
 		t.Errorf("%+v", added)

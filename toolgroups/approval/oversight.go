@@ -71,10 +71,10 @@ func (o *Oversight) Check() error {
 	return o.Rules()[0].checkPeople()
 }
 
-// Approvable returns an error unless the existing people can approve the operations of some
+// CheckApprovable returns an error unless the existing people can approve the operations of some
 // operator. people returns how many people have a role, and operators is the number of operators.
 // An operator does not approve its own operations, so one of them never counts.
-func (o *Oversight) Approvable(people func(role string) int, operators int) error {
+func (o *Oversight) CheckApprovable(people func(role string) int, operators int) error {
 	if o == nil {
 		return nil
 	}

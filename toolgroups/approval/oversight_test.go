@@ -24,7 +24,7 @@ func TestOversight_Covers(t *testing.T) {
 	if !o.Equal(o) || none.Equal(o) || o.Equal(none) || !none.Equal(nil) {
 		t.Error("not equal as they should be")
 	}
-	if !o.Rules().Satisfied(people("b"), 0) || o.Rules().Satisfied(people("operator"), 0) || o.Rules().Self() {
+	if !o.Rules().Satisfied(people("b"), 0) || o.Rules().Satisfied(people("operator"), 0) || o.Rules().AllowsSelf() {
 		t.Error("the votes are not those of its approvers")
 	}
 }
@@ -64,12 +64,12 @@ func TestOversight_Approvable(t *testing.T) {
 		{approval.Approvers{Any: []approval.Quorum{quorum("a", 1), {Operator: true}}}, 0, 1, "operators needed besides the one who asks: 1, there are 0"},
 	} {
 		o := &approval.Oversight{From: c.from}
-		err := o.Approvable(func(string) int { return c.people }, c.operators)
+		err := o.CheckApprovable(func(string) int { return c.people }, c.operators)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c, err, c.want)
 		}
 	}
-	if none.Approvable(nil, 0) != nil {
+	if none.CheckApprovable(nil, 0) != nil {
 		t.Error("none needs approvers")
 	}
 }

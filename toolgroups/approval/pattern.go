@@ -56,9 +56,9 @@ func (p Pattern) Fits(args json.RawMessage) bool {
 	return p.Check() == nil && p.Args.CheckArguments(args, nil) == nil
 }
 
-// Rest returns a hash of the arguments that p has no conditions for. A call is covered if it has
+// RestDigest returns a hash of the arguments that p has no conditions for. A call is covered if it has
 // the same Rest as the call that people have approved.
-func (p Pattern) Rest(args json.RawMessage) string {
+func (p Pattern) RestDigest(args json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
 	var doc any
@@ -66,14 +66,14 @@ func (p Pattern) Rest(args json.RawMessage) string {
 		return DigestJSON(args)
 	}
 	for _, path := range p.Args.Paths() {
-		doc = withoutValue(doc, strings.Split(path, "/")[1:])
+		doc = removeValue(doc, strings.Split(path, "/")[1:])
 	}
 	return digest(encode(doc))
 }
 
-// withoutValue returns a JSON value without what steps lead to: a member of an object, or with "*"
+// removeValue returns a JSON value without what steps lead to: a member of an object, or with "*"
 // all elements of an array. It changes doc.
-func withoutValue(doc any, steps []string) any {
+func removeValue(doc any, steps []string) any {
 	name := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
 	switch v := doc.(type) {
 	case map[string]any:
@@ -83,31 +83,31 @@ func withoutValue(doc any, steps []string) any {
 		case len(steps) == 1:
 			delete(v, name)
 		default:
-			v[name] = withoutValue(below, steps[1:])
+			v[name] = removeValue(below, steps[1:])
 		}
 	case []any:
 		switch {
 		case name != "*":
 			if at, err := strconv.Atoi(name); err == nil && at >= 0 && at < len(v) {
-				v[at] = withoutElement(v[at], steps[1:])
+				v[at] = removeElement(v[at], steps[1:])
 			}
 		case len(steps) == 1:
 			return []any{}
 		default:
 			for i := range v {
-				v[i] = withoutValue(v[i], steps[1:])
+				v[i] = removeValue(v[i], steps[1:])
 			}
 		}
 	}
 	return doc
 }
 
-// withoutElement is withoutValue for one element of an array, which keeps its place.
-func withoutElement(element any, steps []string) any {
+// removeElement is removeValue for one element of an array, which keeps its place.
+func removeElement(element any, steps []string) any {
 	if len(steps) == 0 {
 		return nil
 	}
-	return withoutValue(element, steps)
+	return removeValue(element, steps)
 }
 
 // String returns a pattern in words, on one line.

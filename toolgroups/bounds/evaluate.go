@@ -59,7 +59,7 @@ func (c *Check) CheckArguments(args json.RawMessage, inputs TaskInputs) *Violati
 func (c *Check) read(args string, inputs TaskInputs, steps int) *Violation {
 	r := readings.Get().(*reading)
 	*r = reading{check: c, evaluation: evaluation{inputs: inputs, budget: steps}, rejected: len(c.paths)}
-	r.at(&c.tree[0], 0, args[skipTo(args, 0):])
+	r.checkAt(&c.tree[0], 0, args[skipTo(args, 0):])
 	found := r.violation
 	*r = reading{}
 	readings.Put(r)
@@ -102,39 +102,39 @@ func (r *reading) reject(path int, operator, problem string) {
 	}
 }
 
-// tooLarge rejects arguments for which the steps do not suffice.
-func (r *reading) tooLarge(n *node) {
+// rejectTooLarge rejects arguments for which the steps do not suffice.
+func (r *reading) rejectTooLarge(n *node) {
 	r.reject(n.first, "size", "the arguments take too many steps to check")
 }
 
-// at checks a value, as JSON, that is at a node. depth is the number of steps that lead there.
-func (r *reading) at(n *node, depth int, value string) {
+// checkAt checks a value, as JSON, that is at a node. depth is the number of steps that lead there.
+func (r *reading) checkAt(n *node, depth int, value string) {
 	switch {
 	case n.first >= r.rejected: // no earlier path leads here
 	case !r.spend(n.paths * (1 + len(value)/16)):
-		r.tooLarge(n)
+		r.rejectTooLarge(n)
 	case kindOf(value) == gjson.Null:
-		r.missing(n, "is null")
+		r.rejectMissing(n, "is null")
 	default:
 		if n.end >= 0 {
-			r.value(n, parseValue(value))
+			r.checkScalar(n, parseValue(value))
 		}
 		if n.child >= 0 {
-			r.below(n, depth, value)
+			r.checkBelow(n, depth, value)
 		}
 	}
 }
 
-// below checks what is in a value.
-func (r *reading) below(n *node, depth int, value string) {
+// checkBelow checks what is in a value.
+func (r *reading) checkBelow(n *node, depth int, value string) {
 	tree := r.check.tree
 	switch value[0] {
 	case '[':
 		for i := n.child; i >= 0; i = tree[i].next {
-			r.elements(&tree[i], depth+1, value)
+			r.checkElements(&tree[i], depth+1, value)
 		}
 	case '{':
-		r.members(n, depth, value)
+		r.checkMembers(n, depth, value)
 	default:
 		r.reject(tree[n.child].first, "type", otherType)
 	}
@@ -142,8 +142,8 @@ func (r *reading) below(n *node, depth int, value string) {
 
 const otherType = "the argument has another type than the path expects"
 
-// value checks the value at the end of a path.
-func (r *reading) value(n *node, v jsonValue) {
+// checkScalar checks the value at the end of a path.
+func (r *reading) checkScalar(n *node, v jsonValue) {
 	name, ok := r.check.paths[n.end].holds(v, &r.evaluation)
 	switch {
 	case ok:
@@ -156,9 +156,9 @@ func (r *reading) value(n *node, v jsonValue) {
 	}
 }
 
-// elements checks an array: every element, or the element whose number is the step of the node. An
+// checkElements checks an array: every element, or the element whose number is the step of the node. An
 // array without elements is a missing value.
-func (r *reading) elements(n *node, depth int, array string) {
+func (r *reading) checkElements(n *node, depth int, array string) {
 	want, err := strconv.Atoi(n.step)
 	if n.step != every && (err != nil || strconv.Itoa(want) != n.step || want < 0) {
 		r.reject(n.first, "type", "the argument is a list")
@@ -168,21 +168,21 @@ func (r *reading) elements(n *node, depth int, array string) {
 	for element := range elementsOf(array) {
 		if n.step == every || at == want {
 			checked = true
-			r.at(n, depth, element)
+			r.checkAt(n, depth, element)
 		}
 		if at++; n.first >= r.rejected || n.step != every && checked {
 			break
 		}
 	}
 	if !checked {
-		r.missing(n, "is missing")
+		r.rejectMissing(n, "is missing")
 	}
 }
 
-// members checks the members of an object that the nodes below n name, or their defaults. A
+// checkMembers checks the members of an object that the nodes below n name, or their defaults. A
 // member whose name differs in case only is rejected. A tool might take it for the member that
 // the rule bounds.
-func (r *reading) members(n *node, depth int, object string) {
+func (r *reading) checkMembers(n *node, depth int, object string) {
 	var few [8]string
 	found, similar := few[:], uint32(0) // by child, of which there are at most MaxPaths
 	if n.children > len(few) {
@@ -198,17 +198,17 @@ func (r *reading) members(n *node, depth int, object string) {
 			}
 		}
 		if !r.spend(n.paths) {
-			r.tooLarge(n)
+			r.rejectTooLarge(n)
 			return
 		}
 	}
 	for i, c := n.child, 0; i >= 0; i, c = tree[i].next, c+1 {
-		r.member(&tree[i], depth+1, found[c], similar>>c&1 == 1)
+		r.checkMember(&tree[i], depth+1, found[c], similar>>c&1 == 1)
 	}
 }
 
-// member checks the value of a member, "" if there is none.
-func (r *reading) member(n *node, depth int, value string, similar bool) {
+// checkMember checks the value of a member, "" if there is none.
+func (r *reading) checkMember(n *node, depth int, value string, similar bool) {
 	if value == "" {
 		value = r.defaultOf(n, depth)
 	}
@@ -218,9 +218,9 @@ func (r *reading) member(n *node, depth int, value string, similar bool) {
 	case similar:
 		r.reject(n.first, "case", "an argument differs from the bounded one in case only")
 	case value == "":
-		r.missing(n, "is missing")
+		r.rejectMissing(n, "is missing")
 	default:
-		r.at(n, depth, value)
+		r.checkAt(n, depth, value)
 	}
 }
 
@@ -232,8 +232,8 @@ func (r *reading) defaultOf(n *node, depth int) string {
 	return r.check.defaults[n.first][depth-1].Raw
 }
 
-// missing rejects a missing value unless all paths that lead there allow it.
-func (r *reading) missing(n *node, how string) {
+// rejectMissing rejects a missing value unless all paths that lead there allow it.
+func (r *reading) rejectMissing(n *node, how string) {
 	if n.required >= 0 {
 		r.reject(n.required, "missing", "the argument "+how)
 	}

@@ -26,10 +26,10 @@ func newTree(paths []pathRule) pathTree {
 	t[0] = newNode("", 0)
 	for i := range paths {
 		at := 0
-		t[at].lead(i, &paths[i])
+		t[at].addPath(i, &paths[i])
 		for _, step := range paths[i].steps {
-			at = t.below(at, step, i)
-			t[at].lead(i, &paths[i])
+			at = t.ensureChild(at, step, i)
+			t[at].addPath(i, &paths[i])
 		}
 		t[at].end = i
 	}
@@ -40,16 +40,16 @@ func newNode(step string, path int) node {
 	return node{step: step, first: path, required: -1, end: -1, child: -1, next: -1}
 }
 
-// lead adds a path that leads to n.
-func (n *node) lead(i int, p *pathRule) {
+// addPath adds a path that leads to n.
+func (n *node) addPath(i int, p *pathRule) {
 	n.paths++
 	if !p.allowMissing && n.required < 0 {
 		n.required = i
 	}
 }
 
-// below returns the node that a step leads to from another one. It adds the node if there is none.
-func (t *pathTree) below(at int, step string, path int) int {
+// ensureChild returns the node that a step leads to from another one. It adds the node if there is none.
+func (t *pathTree) ensureChild(at int, step string, path int) int {
 	last := -1
 	for i := (*t)[at].child; i >= 0; i = (*t)[i].next {
 		if (*t)[i].step == step {

@@ -40,7 +40,7 @@ var mutations = []mutation{
 	},
 	{
 		"a group takes the name of another group's tool", "toolgroups/tx.go",
-		`ok && !tx.replaces(other.home()) {
+		`ok && !tx.replaces(other.registeredGroup()) {
 		return other`, `ok && !tx.replaces(other.Group) && other.Owner != Builtin {
 		return other`,
 		"./property_test TestProperty3ReservedIDConflict",
@@ -196,7 +196,7 @@ var mutations = []mutation{
 	},
 	{
 		"an API takes the name of another group's tool", "toolgroups/api.go",
-		"ids[api.ID] || tx.otherTool(names, h) != nil", "ids[api.ID]",
+		"ids[api.ID] || tx.conflictingTool(names, h) != nil", "ids[api.ID]",
 		"./toolgroups TestManager_ServerAPIsTakeNothing",
 	},
 	{
@@ -295,12 +295,12 @@ var mutations = []mutation{
 	},
 	{
 		"a superseded decision starts", "gate/steps.go",
-		`return a.Allowed() && !(a.Subject.current(a.Decision) && a.claimsCurrent())`, `return false`,
+		`return a.Allowed() && !(a.Subject.isCurrent(a.Decision) && a.claimsCurrent())`, `return false`,
 		"./gate TestCall_DecidesAgainWhenSuperseded",
 	},
 	{
 		"a call starts with claims of a removed service", "gate/steps.go",
-		`!(a.Subject.current(a.Decision) && a.claimsCurrent())`, `!a.Subject.current(a.Decision)`,
+		`!(a.Subject.isCurrent(a.Decision) && a.claimsCurrent())`, `!a.Subject.isCurrent(a.Decision)`,
 		"./gate TestAuthenticate_DecidesAgainWhenServiceChanges",
 	},
 	{
@@ -330,7 +330,7 @@ var mutations = []mutation{
 	},
 	{
 		"a call that may have acted runs again if its tool is repeatable now", "gate/steps.go",
-		`!(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect))`, `!repeatable(a.handle.Definition.Effect)`,
+		`!(isRepeatable(a.Request.Effect) && isRepeatable(a.handle.Definition.Effect))`, `!isRepeatable(a.handle.Definition.Effect)`,
 		"./gate TestCall_RetriesOnlyRepeatableCalls",
 	},
 	{
@@ -376,7 +376,7 @@ var mutations = []mutation{
 	},
 	{
 		"a Mutating call without an outcome is safe to repeat", "gate/run.go",
-		`	case !repeatable(a.handle.Definition.Effect):`, `	case !repeatable(a.handle.Definition.Effect) && !expired:`,
+		`	case !isRepeatable(a.handle.Definition.Effect):`, `	case !isRepeatable(a.handle.Definition.Effect) && !expired:`,
 		"./gate TestCall_Timeout",
 	},
 	{
@@ -1657,7 +1657,7 @@ var mutations = []mutation{
 	},
 	{
 		"a pattern lets arguments differ that it does not name", "runtime/standing.go",
-		`&& s.Pattern.Rest(call.Args) == s.Rest`, ``,
+		`&& s.Pattern.RestDigest(call.Args) == s.Rest`, ``,
 		"./runtime TestStanding_CoversCalls",
 	},
 	{
