@@ -57,7 +57,7 @@ func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, 
 	var path string // a closed bbolt file has no path
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		path = tx.DB().Path()
-		return freeSpaceFor(path)
+		return checkFreeSpace(path)
 	})
 	if err != nil {
 		return 0, err
@@ -80,8 +80,8 @@ func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, 
 	return seq, err
 }
 
-// freeSpaceFor returns an error if a copy could fill the disk of the data file.
-func freeSpaceFor(path string) error {
+// checkFreeSpace returns an error if a copy could fill the disk of the data file.
+func checkFreeSpace(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Store) copyTo(ctx context.Context, to io.Writer) (seq uint64, err error
 	if err != nil {
 		return 0, err
 	}
-	return seq, w.finish(seq)
+	return seq, w.writeTrailer(seq)
 }
 
 // VerifyBackup checks the backup in a file completely, without changing it. It returns the
@@ -134,7 +134,7 @@ func VerifyBackup(ctx context.Context, path string) (seq uint64, err error) {
 	return seq, checkCopy(path)
 }
 
-// checkCopy is Check for a file that no process has open. It does not change the file.
+// checkCopy is CheckIntegrity for a file that no process has open. It does not change the file.
 func checkCopy(path string) error {
 	if _, err := inspectFile(path); err != nil {
 		return err
@@ -144,12 +144,12 @@ func checkCopy(path string) error {
 		return openError(path, err)
 	}
 	s := &Store{db: db, tail: map[identity.AgentID][]uint64{}}
-	err = catchPageFault(func() error { return db.View(s.checkOnce) })
+	err = catchPageFault(func() error { return db.View(s.checkEntries) })
 	return errors.Join(err, db.Close())
 }
 
-// checkOnce checks all entries of a file. The pages have been inspected before.
-func (s *Store) checkOnce(tx *bolt.Tx) error {
+// checkEntries checks all entries of a file. The pages have been inspected before.
+func (s *Store) checkEntries(tx *bolt.Tx) error {
 	r, err := readIntegrity(tx)
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (s *Store) checkIndex(tx *bolt.Tx) []error {
 	var logged []uint64
 	for key := range withPrefix(tx.Bucket(bucketLog), nil) {
 		if len(key) == 8 { // checkFrames reports the others
-			logged = append(logged, number(key))
+			logged = append(logged, decodeNumber(key))
 		}
 	}
 	later := func(seq uint64) bool { return seq > last }
@@ -114,7 +114,7 @@ func checkEvents(tx *bolt.Tx) []error {
 	var errs []error
 	for key, value := range withPrefix(tx.Bucket(bucketLog), nil) {
 		if payload, err := unframe(bucketLog, key, kindEvent, value); err == nil && !gjson.ValidBytes(payload) {
-			errs = append(errs, fmt.Errorf("event %d is not JSON", number(key)))
+			errs = append(errs, fmt.Errorf("event %d is not JSON", decodeNumber(key)))
 		}
 	}
 	return errs

@@ -62,8 +62,8 @@ func (w *checksumWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish writes the trailer.
-func (w *checksumWriter) finish(seq uint64) error {
+// writeTrailer writes the trailer.
+func (w *checksumWriter) writeTrailer(seq uint64) error {
 	head := append([]byte(checksumMagic), trailerVersion)
 	head = binary.BigEndian.AppendUint64(head, seq)
 	head = binary.BigEndian.AppendUint64(head, uint64(w.size))
@@ -93,8 +93,8 @@ func verifyChecksum(ctx context.Context, file *os.File) (seq uint64, size int64,
 		return 0, 0, errNoTrailer(file)
 	case trailer[len(checksumMagic)] != trailerVersion:
 		return 0, 0, errcode.New(errcode.Conflict, "the backup has version %d, this version of rolecall supports %d; use the version that made it", trailer[len(checksumMagic)], trailerVersion)
-	case number(trailer[24:32]) != uint64(size):
-		return 0, 0, fmt.Errorf("the backup has %d bytes instead of %d: %w", size, number(trailer[24:32]), journal.ErrDamaged)
+	case decodeNumber(trailer[24:32]) != uint64(size):
+		return 0, 0, fmt.Errorf("the backup has %d bytes instead of %d: %w", size, decodeNumber(trailer[24:32]), journal.ErrDamaged)
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(ctxWriter{ctx, sum}, io.NewSectionReader(file, 0, size+trailerSize-sumSize)); err != nil {
@@ -103,7 +103,7 @@ func verifyChecksum(ctx context.Context, file *os.File) (seq uint64, size int64,
 	if !bytes.Equal(sum.Sum(nil), trailer[trailerSize-sumSize:]) {
 		return 0, 0, fmt.Errorf("the backup was changed after it was made, its checksum differs: %w", journal.ErrDamaged)
 	}
-	return number(trailer[16:24]), size, nil
+	return decodeNumber(trailer[16:24]), size, nil
 }
 
 // errNoTrailer returns the error for a file without a trailer: it is not a backup, or an

@@ -149,13 +149,13 @@ func (s *Store) commitLoop() {
 		case first, ok := <-s.queue:
 			if !ok {
 				s.settle()
-				s.checkName()
+				s.stopIfMoved()
 				return
 			}
 			s.commitGroup(s.collectGroup(first))
 			last = time.Now()
 		case <-check.C:
-			s.checkName()
+			s.stopIfMoved()
 			if time.Since(last) >= settleDelay {
 				s.settle()
 			}
@@ -167,7 +167,7 @@ func (s *Store) commitLoop() {
 // writes its two meta pages in turn, so both then lead to these contents. If the write of
 // one is lost, or an older page is in its place, Open finds them or rejects the file.
 func (s *Store) settle() {
-	if s.settled || s.stopped() != nil {
+	if s.settled || s.stopReason() != nil {
 		return
 	}
 	if err := s.writeAll(nil); err != nil {
@@ -199,12 +199,12 @@ func (s *Store) collectGroup(first *commit) []*commit {
 // commitGroup commits a list of batches in one transaction and sets the outcome of each.
 func (s *Store) commitGroup(list []*commit) {
 	ready := s.prepareAll(list)
-	err := s.stopped()
+	err := s.stopReason()
 	if err == nil && len(ready) > 0 {
 		if err = s.writeAll(ready); err != nil {
 			err = s.stop(err)
 		} else {
-			err = s.checkName()
+			err = s.stopIfMoved()
 		}
 		s.settled, s.committed = false, true
 	}
@@ -222,7 +222,7 @@ func (s *Store) commitGroup(list []*commit) {
 func (s *Store) prepareAll(list []*commit) []*commit {
 	ready := make([]*commit, 0, len(list))
 	for _, c := range list {
-		if s.stopped() == nil {
+		if s.stopReason() == nil {
 			c.err = s.prepareOne(c)
 		}
 		if c.err == nil {
@@ -259,8 +259,8 @@ func (c *commit) eventSizes() []int {
 	return sizes
 }
 
-// stopped returns the reason if the store has stopped, else nil.
-func (s *Store) stopped() error {
+// stopReason returns the reason if the store has stopped, else nil.
+func (s *Store) stopReason() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.stopErr
@@ -309,9 +309,9 @@ func (s *Store) writeAll(list []*commit) error {
 	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		id = tx.ID()
-		w.open(tx)
+		w.openBuckets(tx)
 		for _, c := range list {
-			if err := w.batch(c); err != nil {
+			if err := w.writeBatch(c); err != nil {
 				return err
 			}
 			c.seq = w.integrity.seq

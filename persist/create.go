@@ -11,10 +11,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// create creates an empty data file. The file is complete before it gets its name, so a
+// createFile creates an empty data file. The file is complete before it gets its name, so a
 // crash leaves no incomplete one. If another process creates it at the same time, that
 // file is kept, and create reports false.
-func create(path string) (bool, error) {
+func createFile(path string) (bool, error) {
 	folder := filepath.Dir(path)
 	temp, err := os.MkdirTemp(folder, ".new-")
 	if err != nil {
@@ -89,7 +89,7 @@ func migrate(tx *bolt.Tx, found *scanResult) error {
 		if err != nil {
 			return err
 		}
-		l.indexed = number(payload)
+		l.indexed = decodeNumber(payload)
 	}
 	return errors.Join(b.Delete(keyIndexed), putNumber(b, "schema", schema), writeIntegrity(tx, l))
 }
@@ -99,12 +99,12 @@ func migrate(tx *bolt.Tx, found *scanResult) error {
 func lastSeq(tx *bolt.Tx) uint64 {
 	var last uint64
 	if key, _ := tx.Bucket(bucketLog).Cursor().Last(); len(key) == 8 {
-		last = number(key)
+		last = decodeNumber(key)
 	}
 	for _, name := range [][]byte{bucketInbox, bucketDelayed} {
 		for key, value := range withPrefix(tx.Bucket(name), nil) {
 			if _, err := unframe(name, key, kindMessage, value); err == nil {
-				last = max(last, number(key[len(key)-8:]))
+				last = max(last, decodeNumber(key[len(key)-8:]))
 			}
 		}
 	}

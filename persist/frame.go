@@ -40,7 +40,7 @@ func frame(bucket, key []byte, kind byte, payload []byte) []byte {
 // unframe returns the payload of a frame. It returns ErrDamaged if the frame was changed,
 // or was written under another key. The payload is a part of f.
 func unframe(bucket, key []byte, kind byte, f []byte) ([]byte, error) {
-	fail := func(why string) ([]byte, error) { return nil, damaged("%s %s: %s", bucket, keyText(key), why) }
+	fail := func(why string) ([]byte, error) { return nil, damagedError("%s %s: %s", bucket, keyText(key), why) }
 	switch {
 	case len(f) < frameHead:
 		return fail("too short")

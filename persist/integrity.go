@@ -73,15 +73,15 @@ func parseIntegrity(frame []byte) (*integrityRecord, error) {
 		return nil, err
 	}
 	if len(payload) != integritySize && len(payload) != integritySize2 {
-		return nil, damaged("the integrity record has %d bytes", len(payload))
+		return nil, damagedError("the integrity record has %d bytes", len(payload))
 	}
-	r := &integrityRecord{seq: number(payload), indexed: number(payload[8:])}
+	r := &integrityRecord{seq: decodeNumber(payload), indexed: decodeNumber(payload[8:])}
 	for i := range r.buckets {
 		at := payload[16*(i+1):]
-		r.buckets[i] = bucketSum{number(at), number(at[8:])}
+		r.buckets[i] = bucketSum{decodeNumber(at), decodeNumber(at[8:])}
 	}
 	if len(payload) == integritySize {
-		r.tx = number(payload[integritySize2:])
+		r.tx = decodeNumber(payload[integritySize2:])
 	}
 	return r, nil
 }
@@ -89,7 +89,7 @@ func parseIntegrity(frame []byte) (*integrityRecord, error) {
 func readIntegrity(tx *bolt.Tx) (*integrityRecord, error) {
 	f := tx.Bucket(bucketPersist).Get(keyIntegrity)
 	if f == nil {
-		return nil, damaged("the integrity record is missing")
+		return nil, damagedError("the integrity record is missing")
 	}
 	return parseIntegrity(f)
 }
@@ -104,13 +104,13 @@ func writeIntegrity(tx *bolt.Tx, r *integrityRecord) error {
 func (r *scanResult) check() error {
 	switch {
 	case r.schema == 0:
-		return damaged("it has no schema number")
+		return damagedError("it has no schema number")
 	case r.schema < schemaIntegrity && r.integrity != nil:
-		return damaged("it has an integrity record and schema %d", r.schema)
+		return damagedError("it has an integrity record and schema %d", r.schema)
 	case r.schema < schemaIntegrity:
 		return nil
 	case r.integrity == nil:
-		return damaged("the integrity record is missing")
+		return damagedError("the integrity record is missing")
 	}
 	sums := r.sums
 	if r.schema < schemaContents {
@@ -118,11 +118,11 @@ func (r *scanResult) check() error {
 	}
 	for i, b := range layout {
 		if got, want := sums[i], r.integrity.buckets[i]; got != want {
-			return damaged("bucket %s has %d entries that differ from the %d that were written", b.name, got.count, want.count)
+			return damagedError("bucket %s has %d entries that differ from the %d that were written", b.name, got.count, want.count)
 		}
 	}
 	if r.schema >= schemaContents && r.integrity.tx != r.tx {
-		return damaged("its last commit is %d and its contents are those of commit %d", r.tx, r.integrity.tx)
+		return damagedError("its last commit is %d and its contents are those of commit %d", r.tx, r.integrity.tx)
 	}
 	return nil
 }

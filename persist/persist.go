@@ -225,7 +225,7 @@ func inspectOrCreate(path string, made *madeFiles) (*scanResult, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return found, err
 	}
-	if made.file, err = create(path); err != nil {
+	if made.file, err = createFile(path); err != nil {
 		return nil, err
 	}
 	return inspectFile(path)
@@ -335,7 +335,7 @@ func inspectFile(path string) (*scanResult, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() < 2*headSize {
-		return nil, damaged("it has only %d bytes", info.Size())
+		return nil, damagedError("it has only %d bytes", info.Size())
 	}
 	lock, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
 	if err != nil && !isCorrupt(err) {
@@ -397,7 +397,7 @@ func (s *Store) loadTail(tx *bolt.Tx) error {
 		if err != nil {
 			return err
 		}
-		s.addToTail(identity.AgentID(gjson.GetBytes(payload, "stream").Str), number(key))
+		s.addToTail(identity.AgentID(gjson.GetBytes(payload, "stream").Str), decodeNumber(key))
 	}
 	return nil
 }
@@ -427,7 +427,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.removeUnused()
-	return errors.Join(s.stopped(), s.db.Close())
+	return errors.Join(s.stopReason(), s.db.Close())
 }
 
 // LastSeq returns the last sequence number that was assigned, to an event or a message.
@@ -488,8 +488,8 @@ func closedError(err error) error {
 
 // The encodings of keys.
 
-func number(key []byte) uint64  { return binary.BigEndian.Uint64(key) }
-func numberKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+func decodeNumber(key []byte) uint64 { return binary.BigEndian.Uint64(key) }
+func numberKey(n uint64) []byte      { return binary.BigEndian.AppendUint64(nil, n) }
 func agentKey(id identity.AgentID) []byte {
 	return append([]byte{byte(len(id))}, id...)
 }

@@ -111,9 +111,9 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 func decodePayload(key, payload []byte) (journal.Event, error) {
 	var e journal.Event
 	if err := e.UnmarshalJSON(payload); err != nil { // not json.Unmarshal, which reads the payload once more
-		return e, fmt.Errorf("event %d: %w", number(key), err)
+		return e, fmt.Errorf("event %d: %w", decodeNumber(key), err)
 	}
-	e.Seq = number(key)
+	e.Seq = decodeNumber(key)
 	return e, nil
 }
 
@@ -196,14 +196,14 @@ func (s *Store) readChunk(ctx context.Context, match journal.EventFilter, first,
 			if err != nil {
 				return err
 			}
-			if match == nil || match(journal.NewEventHead(number(key), payload)) {
+			if match == nil || match(journal.NewEventHead(decodeNumber(key), payload)) {
 				e, err := decodePayload(key, payload)
 				if err != nil {
 					return err
 				}
 				part.events = append(part.events, e)
 			}
-			part.seqs = append(part.seqs, number(key))
+			part.seqs = append(part.seqs, decodeNumber(key))
 		}
 		return nil
 	})
@@ -226,7 +226,7 @@ func (s *Store) SeqBefore(ctx context.Context, at time.Time) (seq uint64, err er
 		if last == nil {
 			return nil
 		}
-		from, to := uint64(0), number(last)+1 // the first event at or after the time is in [from, to)
+		from, to := uint64(0), decodeNumber(last)+1 // the first event at or after the time is in [from, to)
 		for from < to {
 			middle := from + (to-from)/2
 			key, value := c.Seek(numberKey(middle))
@@ -238,14 +238,14 @@ func (s *Store) SeqBefore(ctx context.Context, at time.Time) (seq uint64, err er
 			if err != nil {
 				return err
 			}
-			if h := journal.NewEventHead(number(key), payload); h.At().Before(at) {
+			if h := journal.NewEventHead(decodeNumber(key), payload); h.At().Before(at) {
 				from = h.Seq + 1
 			} else {
 				to = middle
 			}
 		}
 		if key, _ := lastBefore(c, from); key != nil {
-			seq = number(key)
+			seq = decodeNumber(key)
 		}
 		return nil
 	})
@@ -322,7 +322,7 @@ func (s *Store) DelayedMessages(ctx context.Context) ([]journal.Message, error) 
 				errs = append(errs, err)
 				continue
 			}
-			m.Due = time.Unix(0, int64(number(key))).UTC()
+			m.Due = time.Unix(0, int64(decodeNumber(key))).UTC()
 			list = append(list, m)
 		}
 		return nil
@@ -335,7 +335,7 @@ func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
 	if err != nil {
 		return journal.Message{}, err
 	}
-	m := journal.Message{Seq: number(key[len(key)-8:])}
+	m := journal.Message{Seq: decodeNumber(key[len(key)-8:])}
 	if err := json.Unmarshal(payload, &m.Message); err != nil {
 		return m, fmt.Errorf("message %d: %w", m.Seq, err)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// checkName stops the store if the name of the data file does not lead to the open file
+// stopIfMoved stops the store if the name of the data file does not lead to the open file
 // any more. Then the file was removed or replaced, and all further commits would be lost
 // with it. The committer calls it, so nothing is committed meanwhile.
-func (s *Store) checkName() error {
-	if err := s.stopped(); err != nil {
+func (s *Store) stopIfMoved() error {
+	if err := s.stopReason(); err != nil {
 		return err
 	}
 	path := s.db.Path()

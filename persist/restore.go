@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// partPattern matches the names of backups that Restore has not checked yet.
+// partPattern matches the names of backups that RestoreBackup has not checked yet.
 const partPattern = FileName + "-*.part"
 
 // RestoreBackup creates the data file of the directory dir from a backup. It creates the

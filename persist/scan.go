@@ -63,48 +63,48 @@ type pageScanner struct {
 // code Conflict if a newer version wrote the file, or is an error of reading.
 func inspect(file io.ReaderAt, length int64) (*scanResult, error) {
 	sc := &pageScanner{file: file}
-	m, err := sc.meta(length)
+	m, err := sc.readMeta(length)
 	if err != nil {
 		return nil, err
 	}
 	sc.result.tx = m.txID
 	sc.seen = make([]bool, sc.pageCount)
 	sc.seen[0], sc.seen[1] = true, true
-	if err := sc.rootBucket(m.root); err != nil {
+	if err := sc.scanRootBucket(m.root); err != nil {
 		return nil, err
 	}
 	if m.freelist != noFreelist {
-		if err := sc.freelist(m.freelist); err != nil {
+		if err := sc.scanFreelist(m.freelist); err != nil {
 			return nil, err
 		}
 	}
 	return &sc.result, sc.result.check()
 }
 
-// damaged returns an error that is journal.ErrDamaged.
-func damaged(format string, args ...any) error {
+// damagedError returns an error that is journal.ErrDamaged.
+func damagedError(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, journal.ErrDamaged)...)
 }
 
-// page reads a page of a tree at the given depth and marks it as seen. The page is valid
+// readPage reads a page of a tree at the given depth and marks it as seen. The page is valid
 // until the next page of this depth is read.
-func (sc *pageScanner) page(id uint64, depth int) (*page, error) {
+func (sc *pageScanner) readPage(id uint64, depth int) (*page, error) {
 	if depth > maxDepth {
-		return nil, damaged("page %d is nested too deep", id)
+		return nil, damagedError("page %d is nested too deep", id)
 	}
 	if id >= sc.pageCount {
-		return nil, damaged("page %d does not exist", id)
+		return nil, damagedError("page %d does not exist", id)
 	}
 	if sc.buffers[depth] == nil {
 		sc.buffers[depth] = make([]byte, sc.size)
 	}
 	data := sc.buffers[depth]
 	if _, err := sc.file.ReadAt(data, int64(id)*int64(sc.size)); err != nil {
-		return nil, truncated(err)
+		return nil, truncatedError(err)
 	}
-	p := sc.parse(id, data)
+	p := sc.newPage(id, data)
 	if got := little.Uint64(data); got != id {
-		return nil, damaged("page %d has the number %d", id, got)
+		return nil, damagedError("page %d has the number %d", id, got)
 	}
 	for n := range p.overflow + 1 {
 		if err := sc.markSeen(id + n); err != nil {
@@ -117,34 +117,34 @@ func (sc *pageScanner) page(id uint64, depth int) (*page, error) {
 // markSeen marks a page as used or free. It returns an error if it is marked already.
 func (sc *pageScanner) markSeen(id uint64) error {
 	if id >= sc.pageCount {
-		return damaged("page %d does not exist", id)
+		return damagedError("page %d does not exist", id)
 	}
 	if sc.seen[id] {
-		return damaged("page %d is used twice", id)
+		return damagedError("page %d is used twice", id)
 	}
 	sc.seen[id] = true
 	return nil
 }
 
-// tree scans the page id and all pages below it. Their keys must be in b. It calls visit for
+// scanTree scans the page id and all pages below it. Their keys must be in b. It calls visit for
 // each element of a leaf.
-func (sc *pageScanner) tree(id uint64, b keyRange, depth int, visit elementFunc) error {
-	p, err := sc.page(id, depth)
+func (sc *pageScanner) scanTree(id uint64, b keyRange, depth int, visit elementFunc) error {
+	p, err := sc.readPage(id, depth)
 	if err != nil {
 		return err
 	}
 	switch {
 	case p.flags == flagLeaf && (p.count > 0 || depth == 0):
-		return p.leaf(b, visit)
+		return p.scanLeaf(b, visit)
 	case p.flags == flagBranch && p.count > 0:
-		return p.branch(b, depth, visit)
+		return p.scanBranch(b, depth, visit)
 	}
-	return damaged("page %d has an unknown type", id)
+	return damagedError("page %d has an unknown type", id)
 }
 
-// freelist scans the list of free pages. After it all pages must have been seen.
-func (sc *pageScanner) freelist(id uint64) error {
-	p, err := sc.page(id, 0)
+// scanFreelist scans the list of free pages. After it all pages must have been seen.
+func (sc *pageScanner) scanFreelist(id uint64) error {
+	p, err := sc.readPage(id, 0)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (sc *pageScanner) freelist(id uint64) error {
 		n, at = little.Uint64(d), at+8
 	}
 	if p.flags != flagFreelist || n > sc.pageCount {
-		return damaged("page %d is not a list of free pages", id)
+		return damagedError("page %d is not a list of free pages", id)
 	}
 	ids, err := p.bytes(at, 8*n)
 	if err != nil {
@@ -169,19 +169,19 @@ func (sc *pageScanner) freelist(id uint64) error {
 		}
 	}
 	if lost := slices.Index(sc.seen, false); lost >= 0 {
-		return damaged("page %d is neither used nor free", lost)
+		return damagedError("page %d is neither used nor free", lost)
 	}
 	return nil
 }
 
-// rootBucket scans the bucket that contains the others. It scans the bucket persist first,
+// scanRootBucket scans the bucket that contains the others. It scans the bucket persist first,
 // which has the schema.
-func (sc *pageScanner) rootBucket(id uint64) error {
+func (sc *pageScanner) scanRootBucket(id uint64) error {
 	list := map[string][]byte{}
-	err := sc.tree(id, keyRange{}, 0, func(e element) error {
+	err := sc.scanTree(id, keyRange{}, 0, func(e element) error {
 		value, err := e.value()
 		if err == nil && (e.flags != flagBucket || len(value) < headSize) {
-			err = damaged("%.64q is not a bucket", e.key)
+			err = damagedError("%.64q is not a bucket", e.key)
 		}
 		list[string(e.key)] = bytes.Clone(value)
 		return err
@@ -189,25 +189,25 @@ func (sc *pageScanner) rootBucket(id uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := sc.bucket(bucketPersist, list, sc.persistValue); err != nil {
+	if err := sc.scanBucket(bucketPersist, list, sc.persistValue); err != nil {
 		return err
 	}
 	if sc.result.schema > schema {
 		return errNewerSchema(sc.result.schema)
 	}
 	for i, b := range layout {
-		if err := sc.bucket(b.name, list, func(e element) error { return sc.count(i, e) }); err != nil {
+		if err := sc.scanBucket(b.name, list, func(e element) error { return sc.addToSums(i, e) }); err != nil {
 			return err
 		}
 	}
 	if len(list) > 0 {
-		return damaged("it has an unknown bucket")
+		return damagedError("it has an unknown bucket")
 	}
 	return nil
 }
 
-// count adds an entry to the sums of bucket i.
-func (sc *pageScanner) count(i int, e element) error {
+// addToSums adds an entry to the sums of bucket i.
+func (sc *pageScanner) addToSums(i int, e element) error {
 	head, err := e.page.bytes(e.valueAt, min(e.valueSize, frameHead))
 	if err != nil {
 		return err
@@ -226,37 +226,37 @@ func (sc *pageScanner) persistValue(e element) error {
 	case err != nil:
 		return err
 	case string(e.key) == "schema" && len(value) == 8:
-		sc.result.schema = number(value)
+		sc.result.schema = decodeNumber(value)
 	case bytes.Equal(e.key, keyIntegrity):
 		sc.result.integrity, err = parseIntegrity(value)
 	}
 	return err
 }
 
-// bucket scans the named bucket and removes it from list. The value of a bucket is the number
+// scanBucket scans the named bucket and removes it from list. The value of a bucket is the number
 // of its first page and an unused number. A small bucket has the number 0 and is stored
 // in the value itself, after these two.
-func (sc *pageScanner) bucket(name []byte, list map[string][]byte, visit elementFunc) error {
+func (sc *pageScanner) scanBucket(name []byte, list map[string][]byte, visit elementFunc) error {
 	value, ok := list[string(name)]
 	if !ok {
-		return damaged("bucket %s is missing", name)
+		return damagedError("bucket %s is missing", name)
 	}
 	delete(list, string(name))
 	visitValue := func(e element) error {
 		if e.flags != 0 {
-			return damaged("bucket %s: %x is not a value", name, e.key)
+			return damagedError("bucket %s: %x is not a value", name, e.key)
 		}
 		return visit(e)
 	}
 	if id := little.Uint64(value); id != 0 {
-		return sc.tree(id, keyRange{}, 0, visitValue)
+		return sc.scanTree(id, keyRange{}, 0, visitValue)
 	}
 	if len(value) < 2*headSize {
-		return damaged("bucket %s is cut short", name)
+		return damagedError("bucket %s is cut short", name)
 	}
-	p := sc.parse(0, value[headSize:])
+	p := sc.newPage(0, value[headSize:])
 	if p.flags != flagLeaf || p.overflow != 0 || little.Uint64(p.data) != 0 {
-		return damaged("bucket %s has an unknown type", name)
+		return damagedError("bucket %s has an unknown type", name)
 	}
-	return p.leaf(keyRange{}, visitValue)
+	return p.scanLeaf(keyRange{}, visitValue)
 }

@@ -12,47 +12,47 @@ import (
 // transactions write in turn.
 type meta struct{ pageSize, root, freelist, pageCount, txID uint64 }
 
-// meta reads both meta pages and returns the newer one. It returns an error if one page is
+// readMeta reads both meta pages and returns the newer one. It returns an error if one page is
 // damaged. bbolt would use the other page, and silently lose the last commit if that page is
 // older. A power cut damages neither, because a meta page fits in a sector, which is written
 // completely or not at all.
-func (sc *pageScanner) meta(length int64) (meta, error) {
-	first, err := sc.metaAt(0)
+func (sc *pageScanner) readMeta(length int64) (meta, error) {
+	first, err := sc.readMetaAt(0)
 	if err != nil {
 		return meta{}, err
 	}
 	sc.size = int(first.pageSize)
-	second, err := sc.metaAt(int64(sc.size))
+	second, err := sc.readMetaAt(int64(sc.size))
 	if err != nil {
 		return meta{}, err
 	}
-	if !successive(first.txID, second.txID) {
-		return meta{}, damaged("its meta pages are of commits %d and %d, which do not follow one another: a page of another time is in it", first.txID, second.txID)
+	if !areSuccessive(first.txID, second.txID) {
+		return meta{}, damagedError("its meta pages are of commits %d and %d, which do not follow one another: a page of another time is in it", first.txID, second.txID)
 	}
 	if second.txID > first.txID {
 		first = second
 	}
 	sc.pageCount = first.pageCount
 	if most := uint64(length) / first.pageSize; sc.pageCount > most || sc.pageCount < 3 {
-		return meta{}, damaged("it has %d of %d bytes", length, sc.pageCount*first.pageSize)
+		return meta{}, damagedError("it has %d of %d bytes", length, sc.pageCount*first.pageSize)
 	}
 	return first, nil
 }
 
-// successive reports whether two transactions can have written the two meta pages. bbolt
+// areSuccessive reports whether two transactions can have written the two meta pages. bbolt
 // writes even numbers to the first page and odd ones to the second, so the numbers differ
 // by one. Its copy (bbolt.Tx.WriteTo) has the higher number in the first page, also if it is
 // odd. After the next commit to such a copy the second page has an even number, and the
 // first is two ahead.
-func successive(first, second uint64) bool {
+func areSuccessive(first, second uint64) bool {
 	return first+1 == second || second+1 == first || second%2 == 0 && second+2 == first
 }
 
-// metaAt reads the meta page at an offset.
-func (sc *pageScanner) metaAt(at int64) (meta, error) {
+// readMetaAt reads the meta page at an offset.
+func (sc *pageScanner) readMetaAt(at int64) (meta, error) {
 	var b [headSize + 64]byte
 	if _, err := sc.file.ReadAt(b[:], at); err != nil {
-		return meta{}, truncated(err)
+		return meta{}, truncatedError(err)
 	}
 	d := b[headSize:]
 	sum := fnv.New64a()
@@ -60,19 +60,19 @@ func (sc *pageScanner) metaAt(at int64) (meta, error) {
 	m := meta{pageSize: uint64(little.Uint32(d[8:])), root: little.Uint64(d[16:]), freelist: little.Uint64(d[32:]), pageCount: little.Uint64(d[40:]), txID: little.Uint64(d[48:])}
 	switch {
 	case little.Uint32(d) != boltMagic:
-		return m, damaged("it is not a data file, or its first page is damaged")
+		return m, damagedError("it is not a data file, or its first page is damaged")
 	case little.Uint64(d[56:]) != sum.Sum64(), m.pageSize < minPage, m.pageSize > maxPage:
-		return m, damaged("a meta page is damaged, so the last commit is unknown")
+		return m, damagedError("a meta page is damaged, so the last commit is unknown")
 	case little.Uint32(d[4:]) != boltVersion:
 		return m, errcode.New(errcode.Conflict, "its pages have format %d, this version of rolecall supports %d; use the version that wrote it", little.Uint32(d[4:]), boltVersion)
 	}
 	return m, nil
 }
 
-// truncated replaces io.EOF by an error that says that the file is too short.
-func truncated(err error) error {
+// truncatedError replaces io.EOF by an error that says that the file is too short.
+func truncatedError(err error) error {
 	if errors.Is(err, io.EOF) {
-		return damaged("it was cut short")
+		return damagedError("it was cut short")
 	}
 	return err
 }

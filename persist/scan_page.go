@@ -13,8 +13,8 @@ type page struct {
 	data     []byte // the first page; the rest of a page with overflow is read on demand
 }
 
-// parse returns the page with the given data, without checking it.
-func (sc *pageScanner) parse(id uint64, data []byte) *page {
+// newPage returns the page with the given data, without checking it.
+func (sc *pageScanner) newPage(id uint64, data []byte) *page {
 	return &page{
 		scanner: sc, id: id, data: data,
 		flags: little.Uint16(data[8:]), count: int(little.Uint16(data[10:])), overflow: uint64(little.Uint32(data[12:])),
@@ -27,13 +27,13 @@ func (p *page) bytes(at, n uint64) ([]byte, error) {
 	end := at + n
 	switch {
 	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.scanner.size):
-		return nil, damaged("page %d refers to data beyond its end", p.id)
+		return nil, damagedError("page %d refers to data beyond its end", p.id)
 	case end <= uint64(len(p.data)):
 		return p.data[at:end], nil
 	}
 	part := make([]byte, n)
 	_, err := p.scanner.file.ReadAt(part, int64(p.id)*int64(p.scanner.size)+int64(at))
-	return part, truncated(err)
+	return part, truncatedError(err)
 }
 
 // element is one element of a page.
@@ -64,7 +64,7 @@ func (p *page) element(i int) (e element, err error) {
 	begin, size := at+uint64(little.Uint32(d[4:])), uint64(little.Uint32(d[8:]))
 	e.valueAt = begin + size
 	if _, err = p.bytes(e.valueAt, min(e.valueSize, 1)); err == nil && e.valueAt+e.valueSize > (p.overflow+1)*uint64(p.scanner.size) {
-		err = damaged("page %d refers to data beyond its end", p.id)
+		err = damagedError("page %d refers to data beyond its end", p.id)
 	}
 	if err != nil {
 		return e, err
@@ -80,8 +80,8 @@ type keyRange struct{ from, above []byte }
 // elementFunc is called for all elements of the leaves of a tree, in order.
 type elementFunc func(element) error
 
-// leaf scans a leaf.
-func (p *page) leaf(b keyRange, visit elementFunc) error {
+// scanLeaf scans a leaf.
+func (p *page) scanLeaf(b keyRange, visit elementFunc) error {
 	for i := range p.count {
 		e, err := p.element(i)
 		if err != nil {
@@ -98,8 +98,8 @@ func (p *page) leaf(b keyRange, visit elementFunc) error {
 	return nil
 }
 
-// branch scans a branch and all pages below it.
-func (p *page) branch(b keyRange, depth int, visit elementFunc) error {
+// scanBranch scans a branch and all pages below it.
+func (p *page) scanBranch(b keyRange, depth int, visit elementFunc) error {
 	e, err := p.element(0)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (p *page) branch(b keyRange, depth int, visit elementFunc) error {
 			}
 			above = next.key
 		}
-		if err := p.scanner.tree(e.child, keyRange{e.key, above}, depth+1, visit); err != nil {
+		if err := p.scanner.scanTree(e.child, keyRange{e.key, above}, depth+1, visit); err != nil {
 			return err
 		}
 		e = next
@@ -138,7 +138,7 @@ const (
 func (p *page) checkOrder(key []byte, b keyRange, follows bool) error {
 	order := bytes.Compare(key, b.from)
 	if order < 0 || follows == (order == 0) && b.from != nil || b.above != nil && bytes.Compare(key, b.above) >= 0 {
-		return damaged("page %d has keys out of order", p.id)
+		return damagedError("page %d has keys out of order", p.id)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ func (s *Store) DiscardUnused() { s.discard.Store(true) }
 // The lock of the file is held, so no other process uses the file. Another Open may wait
 // for the lock; it rejects a file that has lost its name meanwhile.
 func (s *Store) removeUnused() {
-	unused := s.made.file && !s.committed && s.stopped() == nil
+	unused := s.made.file && !s.committed && s.stopReason() == nil
 	if unused && s.discard.CompareAndSwap(true, false) && os.Remove(s.db.Path()) == nil {
 		s.made.removeDirs()
 	}

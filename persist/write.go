@@ -27,8 +27,8 @@ type writer struct {
 	log, index, inbox, delayed, runnable, records bucketWriter
 }
 
-// open opens the buckets of a transaction.
-func (w *writer) open(tx *bolt.Tx) {
+// openBuckets opens the buckets of a transaction.
+func (w *writer) openBuckets(tx *bolt.Tx) {
 	for i, s := range []*bucketWriter{layoutLog: &w.log, layoutIndex: &w.index, layoutInbox: &w.inbox, layoutDelayed: &w.delayed, layoutRunnable: &w.runnable, layoutRecords: &w.records} {
 		*s = bucketWriter{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, sum: &w.integrity.buckets[i]}
 	}
@@ -63,31 +63,31 @@ func (w *bucketWriter) remove(key []byte) error {
 	return w.Delete(key)
 }
 
-// batch writes the parts of a batch in this order. The errors of all parts are joined: the
+// writeBatch writes the parts of a batch in this order. The errors of all parts are joined: the
 // transaction is rolled back if there is any.
-func (w *writer) batch(c *commit) error {
+func (w *writer) writeBatch(c *commit) error {
 	b := c.batch
 	return errors.Join(
-		w.events(c),
+		w.writeEvents(c),
 		w.consume(b.Stream, b.Consume),
 		w.send(b.Send, c.sendJSON),
 		w.deliverDue(b.Deliver, c.deliverJSON),
 		w.purge(b.Purge),
-		w.put(b.Put),
+		w.putRecords(b.Put),
 		w.updateRunnable(b),
 	)
 }
 
-// next returns a new sequence number.
-func (w *writer) next() uint64 {
+// nextSeq returns a new sequence number.
+func (w *writer) nextSeq() uint64 {
 	w.integrity.seq++
 	return w.integrity.seq
 }
 
-func (w *writer) events(c *commit) error {
+func (w *writer) writeEvents(c *commit) error {
 	for i, payload := range c.events {
 		e := &c.batch.Events[i]
-		e.Seq = w.next()
+		e.Seq = w.nextSeq()
 		if err := w.log.put(numberKey(e.Seq), payload); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (w *writer) events(c *commit) error {
 func (w *writer) send(messages []journal.Message, payloads [][]byte) error {
 	for i := range messages {
 		m := &messages[i]
-		m.Seq = w.next()
+		m.Seq = w.nextSeq()
 		if err := w.deliver(m, payloads[i]); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (w *writer) deliverDue(messages []journal.Message, payloads [][]byte) error
 		if err := w.delayed.remove(key); err != nil {
 			return err
 		}
-		m.Due, m.Seq = time.Time{}, w.next()
+		m.Due, m.Seq = time.Time{}, w.nextSeq()
 		if err := w.deliver(&m, payloads[i]); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (w *writer) consume(stream identity.AgentID, taken []uint64) error {
 // purge removes all messages for terminated agents and their runnable marks.
 func (w *writer) purge(agents []identity.AgentID) error {
 	for _, id := range agents {
-		for _, key := range w.waitingFor(id) {
+		for _, key := range w.inboxKeys(id) {
 			if err := w.inbox.remove(key); err != nil {
 				return err
 			}
@@ -181,8 +181,8 @@ func (w *writer) purge(agents []identity.AgentID) error {
 	return nil
 }
 
-// waitingFor returns the keys of an agent's inbox.
-func (w *writer) waitingFor(id identity.AgentID) [][]byte {
+// inboxKeys returns the keys of an agent's inbox.
+func (w *writer) inboxKeys(id identity.AgentID) [][]byte {
 	var list [][]byte
 	for key := range withPrefix(w.inbox.Bucket, agentKey(id)) {
 		list = append(list, key)
@@ -190,8 +190,8 @@ func (w *writer) waitingFor(id identity.AgentID) [][]byte {
 	return list
 }
 
-// put writes records, and removes those with a nil Value.
-func (w *writer) put(records []journal.Record) error {
+// putRecords writes records, and removes those with a nil Value.
+func (w *writer) putRecords(records []journal.Record) error {
 	for _, r := range records {
 		key := recordKey(r.Kind, r.Key)
 		if r.Value == nil {
