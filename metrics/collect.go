@@ -51,11 +51,11 @@ func toolsPerGroup(groups []toolgroups.GroupInfo) map[string]int {
 
 // loadCollector reports the current load at each scrape.
 type loadCollector struct {
-	m    *Metrics
-	load func() Load
-	why  func() []string              // may be nil
-	up   func() map[string]bool       // may be nil
-	sent func() map[string]Deliveries // may be nil
+	m              *Metrics
+	load           func() Load
+	unreadyReasons func() []string              // may be nil
+	servicesUp     func() map[string]bool       // may be nil
+	deliveries     func() map[string]Deliveries // may be nil
 
 	agents, tasks, messages, commits, disk, recorded, unready, services *prometheus.Desc
 
@@ -119,13 +119,13 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	to <- gauge(l.messages, now.Delayed, "delayed")
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))
 	to <- prometheus.MustNewConstMetric(l.recorded, prometheus.GaugeValue, float64(now.Recorded))
-	if l.why != nil {
-		for _, reason := range l.why() {
+	if l.unreadyReasons != nil {
+		for _, reason := range l.unreadyReasons() {
 			to <- gauge(l.unready, 1, reason)
 		}
 	}
-	if l.up != nil {
-		for service, up := range l.up() {
+	if l.servicesUp != nil {
+		for service, up := range l.servicesUp() {
 			to <- gauge(l.services, map[bool]int{true: 1}[up], service)
 		}
 	}
@@ -140,10 +140,10 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 
 // collectNotifications sends what was sent to each receiver of notifications.
 func (l *loadCollector) collectNotifications(to chan<- prometheus.Metric) {
-	if l.sent == nil {
+	if l.deliveries == nil {
 		return
 	}
-	for name, d := range l.sent() {
+	for name, d := range l.deliveries() {
 		for outcome, n := range map[string]uint64{"delivered": d.Delivered, "retried": d.Retried, "dropped": d.Dropped} {
 			to <- prometheus.MustNewConstMetric(l.notifications, prometheus.CounterValue, float64(n), name, outcome)
 		}

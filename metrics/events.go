@@ -39,7 +39,7 @@ func (m *Metrics) countRequest(groups []string) {
 		m.requests.series("-", "", "").Inc()
 	}
 	for _, g := range groups {
-		m.requests.series(m.labels.requestedGroup(g), "", "").Inc()
+		m.requests.series(m.labels.requestedGroupLabel(g), "", "").Inc()
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *Metrics) modelAnswered(e journal.Event, b journal.ModelAnswered) {
 		m.filtered.series("", "", "").Observe(float64(a.tools))
 	}
 	if a.state == "" {
-		a.state = m.labels.state(b.Answer.State)
+		a.state = m.labels.stateLabel(b.Answer.State)
 	}
 	switch {
 	case b.Answer.Finish.EndsTurn():
@@ -143,7 +143,7 @@ func (m *Metrics) toolCalled(e journal.Event, b journal.ToolCall) {
 	case b.Decision != journal.Denied:
 		if a != nil {
 			a.closeCall(b.Call) // started by another process, and started again
-			a.openCalls = append(a.openCalls, openCall{b.Call, m.labels.tool(b.Tool), e.At.UnixNano()})
+			a.openCalls = append(a.openCalls, openCall{b.Call, m.labels.toolLabel(b.Tool), e.At.UnixNano()})
 		}
 	case b.Rule == toolgroups.WrongState.String():
 		m.wrongState.series("", "", "").Inc()
@@ -165,8 +165,8 @@ func (m *Metrics) toolReturned(e journal.Event, id identity.CallID, outcome stri
 
 // stateChanged counts a transition and records the time in the state it leaves.
 func (m *Metrics) stateChanged(e journal.Event, b journal.StateTransition) {
-	from, to := m.labels.state(b.From), m.labels.state(b.To)
-	m.transitions.series(m.labels.tool(b.Tool), from, to).Inc()
+	from, to := m.labels.stateLabel(b.From), m.labels.stateLabel(b.To)
+	m.transitions.series(m.labels.toolLabel(b.Tool), from, to).Inc()
 	if a := m.tracker.agentFor(e); a != nil {
 		a.state = from
 		m.observeStateTime(a, e.At.UnixNano(), to)

@@ -23,16 +23,16 @@ func (l *labelValues) hasTool(tool string) bool {
 	return ok
 }
 
-// tool returns the label of a tool.
-func (l *labelValues) tool(name string) string {
+// toolLabel returns the label of a tool.
+func (l *labelValues) toolLabel(name string) string {
 	if h, ok := l.groups.CurrentSnapshot().LookupTool(name); ok {
 		return h.Definition.Name
 	}
 	return otherLabel
 }
 
-// group returns the label of a group.
-func (l *labelValues) group(id string) string {
+// groupLabel returns the label of a group.
+func (l *labelValues) groupLabel(id string) string {
 	if l.groups.CurrentSnapshot().GroupOwner(toolgroups.GroupID(id)) == "" {
 		return otherLabel
 	}
@@ -42,17 +42,17 @@ func (l *labelValues) group(id string) string {
 // allGroups is the name of all groups in a request.
 const allGroups = "*"
 
-// requestedGroup returns the label of a group that a request names.
-func (l *labelValues) requestedGroup(id string) string {
+// requestedGroupLabel returns the label of a group that a request names.
+func (l *labelValues) requestedGroupLabel(id string) string {
 	if id == allGroups || id == string(toolgroups.DefaultGroup) { // requests have it by default, also if no tool is in it
 		return id
 	}
-	return l.group(id)
+	return l.groupLabel(id)
 }
 
-// state returns the label of a workflow state: a state that a registered tool
+// stateLabel returns the label of a workflow state: a state that a registered tool
 // names, or the one of agents without a state.
-func (l *labelValues) state(name string) string {
+func (l *labelValues) stateLabel(name string) string {
 	name = toolgroups.StateName(name)
 	if _, ok := l.toolsPerState()[name]; ok {
 		return name

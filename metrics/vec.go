@@ -32,14 +32,14 @@ func newMetricVec[M any](c prometheus.Collector, create func(...string) M, label
 	return v
 }
 
-// counters returns a counter with labels.
-func counters(name, help string, labels ...string) *metricVec[prometheus.Counter] {
+// newCounter returns a counter with labels.
+func newCounter(name, help string, labels ...string) *metricVec[prometheus.Counter] {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	return newMetricVec(v, v.WithLabelValues, labels)
 }
 
-// histograms returns a histogram with labels.
-func histograms(name, help string, buckets []float64, labels ...string) *metricVec[prometheus.Observer] {
+// newHistogram returns a histogram with labels.
+func newHistogram(name, help string, buckets []float64, labels ...string) *metricVec[prometheus.Observer] {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	return newMetricVec(v, v.WithLabelValues, labels)
 }

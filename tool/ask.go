@@ -144,7 +144,7 @@ func (a *asking) prepare(requests []InputRequest) ([]InputRequest, error) {
 		if a.asked[r.Name] || CheckName(r.Name) != nil || len(r.Name) > 64 {
 			return nil, errcode.New(errcode.InvalidArguments, "%s: %.80q is not a name for a question, or was used before in this call", a.call.Name, r.Name)
 		}
-		if err := r.check(); err != nil {
+		if err := r.prepare(); err != nil {
 			return nil, err
 		}
 		a.asked[r.Name] = true

@@ -82,7 +82,7 @@ func CheckContents(contents []Content) []Content {
 		c.cleanLabels()
 		if c.Data != nil {
 			c.Size = int64(len(c.Data))
-			if c.checkData(left, count); c.Data != nil {
+			if c.limitData(left, count); c.Data != nil {
 				left, count = left-len(c.Data), count-1
 			}
 		}
@@ -112,17 +112,17 @@ func (c *Content) isOf(family string) bool {
 	return err == nil && strings.HasPrefix(kind, family+"/")
 }
 
-// checkData checks the data and its type. left and count are what the result may still have.
-func (c *Content) checkData(left, count int) {
+// limitData checks the data and its type. left and count are what the result may still have.
+func (c *Content) limitData(left, count int) {
 	switch {
 	case len(c.Data) > MaxContentBytes:
 		c.dropData(fmt.Sprintf("not kept: it has more than %d bytes", MaxContentBytes))
 	case len(c.Data) > left || count == 0:
 		c.dropData(fmt.Sprintf("not kept: the result has more than %d bytes or %d parts of data", MaxResultData, MaxDataContents))
 	case c.Type == ImageContent || c.isOf("image"):
-		c.checkPicture()
+		c.setPictureType()
 	case c.Type == AudioContent:
-		c.checkAudio()
+		c.setAudioType()
 	default:
 		c.MIMEType = cmp.Or(c.MIMEType, http.DetectContentType(c.Data))
 	}
@@ -131,8 +131,8 @@ func (c *Content) checkData(left, count int) {
 // dropData removes the data.
 func (c *Content) dropData(why string) { c.Data, c.Note = nil, why }
 
-// checkPicture sets the media type that the bytes of a picture show.
-func (c *Content) checkPicture() {
+// setPictureType sets the media type that the bytes of a picture show.
+func (c *Content) setPictureType() {
 	info, err := picture.Inspect(c.Data)
 	if err == nil {
 		c.MIMEType = info.MediaType
@@ -141,9 +141,9 @@ func (c *Content) checkPicture() {
 	c.MIMEType, c.Note = http.DetectContentType(c.Data), "not shown: "+err.Error()
 }
 
-// checkAudio checks that a sound is no text and no picture, which could be a document that
-// acts where it is opened.
-func (c *Content) checkAudio() {
+// setAudioType sets the media type that the bytes of a sound show. Text or a picture is not
+// shown as a sound: it could be a document that acts where it is opened.
+func (c *Content) setAudioType() {
 	kind := http.DetectContentType(c.Data)
 	family, _, _ := strings.Cut(kind, "/")
 	switch {

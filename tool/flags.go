@@ -56,12 +56,12 @@ func (f Flag) String() string {
 // flags count. FlagsOf without a flag says that none counts. Flags are no permission.
 type Flags uint8
 
-// known is set in all Flags that FlagsOf has made.
-const known Flags = 1 << 7
+// flagsKnown is set in all Flags that FlagsOf has made.
+const flagsKnown Flags = 1 << 7
 
 // FlagsOf returns known Flags: the flags of the list, and no others.
 func FlagsOf(list ...Flag) Flags {
-	f := known
+	f := flagsKnown
 	for _, flag := range list {
 		f |= Flags(flag)
 	}
@@ -69,7 +69,7 @@ func FlagsOf(list ...Flag) Flags {
 }
 
 // Known reports whether the flags are known.
-func (f Flags) Known() bool { return f&known != 0 }
+func (f Flags) Known() bool { return f&flagsKnown != 0 }
 
 // Has reports whether a flag counts. Unknown Flags have all.
 func (f Flags) Has(flag Flag) bool { return !f.Known() || f&Flags(flag) != 0 }

@@ -118,8 +118,8 @@ func InputOf(ctx context.Context) InputSource {
 	return source
 }
 
-// check checks a request, and copies its question with the name.
-func (r *InputRequest) check() error {
+// prepare checks a request, and copies its question with the name.
+func (r *InputRequest) prepare() error {
 	switch {
 	case r.Question != nil && r.Model != nil:
 		return errcode.New(errcode.InvalidArguments, "the request %s asks a person and a model", r.Name)

@@ -19,7 +19,7 @@ func CheckName(name string) error {
 		return fmt.Errorf("tool name %.32q... has %d bytes, more than %d", name, len(name), MaxName)
 	}
 	for at, r := range name {
-		if nameRune(r) {
+		if isNameRune(r) {
 			continue
 		}
 		if _, size := utf8.DecodeRuneInString(name[at:]); r == utf8.RuneError && size == 1 {
@@ -30,8 +30,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// nameRune reports whether a tool name may contain r.
-func nameRune(r rune) bool {
+// isNameRune reports whether a tool name may contain r.
+func isNameRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return true

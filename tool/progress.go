@@ -27,7 +27,7 @@ func MonotonicProgress(fn func(Progress)) func(Progress) {
 // progressKey is the context key of the function that receives progress.
 type progressKey struct{}
 
-// WithProgress returns a context in which Report calls fn. fn must not block and must be safe
+// WithProgress returns a context in which ReportProgress calls fn. fn must not block and must be safe
 // for concurrent use, as a tool may report from several goroutines.
 func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, fn)

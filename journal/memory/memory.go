@@ -69,15 +69,15 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 		}
 		return 0, err
 	}
-	if err := measure(b); err != nil {
+	if err := addMeasured(b); err != nil {
 		return 0, errors.Join(err, journal.ErrClosed, s.Close())
 	}
 	return s.apply(b), nil
 }
 
-// measure adds the records of Measured to a batch. It encodes the bodies of the events
+// addMeasured adds the records of Measured to a batch. It encodes the bodies of the events
 // only for their sizes.
-func measure(b *journal.Batch) error {
+func addMeasured(b *journal.Batch) error {
 	if b.Measured == nil {
 		return nil
 	}
