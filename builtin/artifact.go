@@ -115,7 +115,7 @@ func decodeBase64JSON(value json.RawMessage) ([]byte, error) {
 	if err := json.Unmarshal(value, &content); err != nil || content == nil {
 		return nil, errcode.Wrap(errcode.InvalidArguments, err, "content must be a base64 string because encoding is base64")
 	}
-	return decode(*content, inBase64)
+	return decodeContent(*content, inBase64)
 }
 
 // fromFile reads a file of the caller's workspace. It returns text as a JSON
@@ -225,7 +225,7 @@ func (h artifacts) get(ctx context.Context, in getArtifact) (any, error) {
 	if in.List == nil && in.Ref == "" {
 		return nil, errcode.New(errcode.InvalidArguments, "get_artifact: ref is missing").With("field", "ref")
 	}
-	release, err := h.files.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	release, err := h.files.reads.Acquire(ctx, fairKey(currentCall(ctx)))
 	if err != nil {
 		return nil, err
 	}
@@ -289,6 +289,6 @@ func (s *storedArtifact) setPart(content []byte, encoding string, in getArtifact
 		s.Encoding, s.Content, s.contentRange = inBase64, quoteBase64(data), new(newRange(at, len(data), size))
 		return
 	}
-	text, asBytes, n := encode(data, from+int64(len(data)) < size, limit)
+	text, asBytes, n := encodePart(data, from+int64(len(data)) < size, limit)
 	s.Encoding, s.Content, s.contentRange = cmp.Or(asBytes, encoding), quote([]byte(text)), new(newRange(at, n, size))
 }

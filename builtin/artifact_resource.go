@@ -75,7 +75,7 @@ func (artifactCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.C
 	if a.Truncated {
 		return tool.CatalogAnswer{}, errcode.New(errcode.InvalidArguments, "the artifact has %d bytes, more than fit into one answer; get_artifact reads it in parts", a.Size)
 	}
-	c, err := contentsOf(r.URI, a.Content, a.Encoding)
+	c, err := resourceContent(r.URI, a.Content, a.Encoding)
 	if a.Encoding == inJSON {
 		c.MIMEType = "application/json"
 	}

@@ -108,7 +108,7 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 		return commandOutput{}, err
 	}
 	defer ws.Root.Close()
-	release, err := h.queue.acquire(ctx, shareKey(currentCall(ctx)), ws)
+	release, err := h.queue.acquire(ctx, fairKey(currentCall(ctx)), ws)
 	if err != nil {
 		return commandOutput{}, err
 	}
@@ -118,16 +118,16 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	if j.WorkspaceInfo, err = ws.Root.Stat("."); err != nil {
 		return commandOutput{}, fmt.Errorf("stat workspace: %w", err)
 	}
-	limited, done := withQuota(ctx, ws, &j.Limits)
+	limited, done := enforceQuota(ctx, ws, &j.Limits)
 	defer done()
 	out, err := h.launcher.Run(limited, j)
 	switch {
 	case errcode.CodeOf(err) == errcode.QuotaExceeded, errcode.CodeOf(err) == errcode.StorageLow:
 		return commandOutput{}, withOutput(err, out)
 	case err != nil:
-		return commandOutput{}, sandboxUnavailable(err)
+		return commandOutput{}, sandboxError(err)
 	case out.TimedOut:
-		return commandOutput{}, timedOut(out, j.Limits.Time)
+		return commandOutput{}, timeoutError(out, j.Limits.Time)
 	}
 	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.OutOfMemory, out.Truncated()}, nil
 }
@@ -164,8 +164,8 @@ func (h commands) newJob(timeoutMs int) sandbox.Job {
 	return j
 }
 
-// timedOut returns the command_timeout error with the output so far.
-func timedOut(out sandbox.JobOutcome, limit time.Duration) error {
+// timeoutError returns the command_timeout error with the output so far.
+func timeoutError(out sandbox.JobOutcome, limit time.Duration) error {
 	return withOutput(errcode.New(errcode.CommandTimeout, "the program was stopped after %v; set a larger timeoutMs, or do less in one call", limit).
 		With("timedOut", true).With("timeoutMs", limit.Milliseconds()), out)
 }
@@ -183,9 +183,9 @@ func withOutput(err error, out sandbox.JobOutcome) error {
 	return e
 }
 
-// sandboxUnavailable names what the system lacks for a sandbox. Only the operator
+// sandboxError names what the system lacks for a sandbox. Only the operator
 // can allow programs to run without one.
-func sandboxUnavailable(err error) error {
+func sandboxError(err error) error {
 	missing, ok := errors.AsType[*sandbox.UnavailableError](err)
 	if !ok {
 		return err

@@ -61,8 +61,8 @@ func (q *commandQueue) acquire(ctx context.Context, key fair.Key, ws *workspace.
 	return nil, err
 }
 
-// shareKey returns for whom a call waits.
-func shareKey(c tool.Call) fair.Key {
+// fairKey returns for whom a call waits.
+func fairKey(c tool.Call) fair.Key {
 	owner, member := c.FairKey()
 	return fair.Key{Owner: owner, Member: member}
 }

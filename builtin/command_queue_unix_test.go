@@ -142,7 +142,7 @@ func TestCommandQueue_ManyAgentsOfOwner(t *testing.T) {
 		for i := range 400 {
 			call := tool.Call{By: identity.ByAgent(identity.AgentID(fmt.Sprint(i))), Owner: "user:ann"}
 			go func() {
-				if _, err := q.acquire(ctx, shareKey(call), &workspace.Dir{}); errcode.CodeOf(err) == errcode.RateLimited {
+				if _, err := q.acquire(ctx, fairKey(call), &workspace.Dir{}); errcode.CodeOf(err) == errcode.RateLimited {
 					rejected <- err
 				}
 			}()
@@ -152,7 +152,7 @@ func TestCommandQueue_ManyAgentsOfOwner(t *testing.T) {
 			t.Errorf("%d calls were rejected, want %d", got, want)
 		}
 		modest := tool.Call{By: identity.ByAgent("modest"), Owner: "user:bob"}
-		if _, err := q.acquire(ctx, shareKey(modest), &workspace.Dir{}); err != nil {
+		if _, err := q.acquire(ctx, fairKey(modest), &workspace.Dir{}); err != nil {
 			t.Errorf("another caller's agent: %v", err)
 		}
 	})

@@ -8,11 +8,11 @@ import (
 	"github.com/rolecall/rolecall/builtin/workspace"
 )
 
-// withQuota enforces the workspace quota and the reserve of the disk while a program
+// enforceQuota enforces the workspace quota and the reserve of the disk while a program
 // runs. It polls both and cancels the returned context with quota_exceeded or storage_low.
 // In a workspace that is over its quota already, and near the reserve, the program can
 // delete files but not write any. The caller must call done, which stops the polling.
-func withQuota(ctx context.Context, ws *workspace.Dir, l *sandbox.JobLimits) (_ context.Context, done func()) {
+func enforceQuota(ctx context.Context, ws *workspace.Dir, l *sandbox.JobLimits) (_ context.Context, done func()) {
 	if ws.ReadOnly {
 		return ctx, func() {}
 	}

@@ -57,9 +57,9 @@ func quoteBase64(data []byte) json.RawMessage {
 	return json.RawMessage(`"` + base64.StdEncoding.EncodeToString(data) + `"`)
 }
 
-// decode returns the bytes of content that a model wrote, at most
+// decodeContent returns the bytes of content that a model wrote, at most
 // workspace.MaxContent.
-func decode(content, encoding string) ([]byte, error) {
+func decodeContent(content, encoding string) ([]byte, error) {
 	if encoding != inBase64 {
 		return []byte(content), workspace.CheckSize(len(content))
 	}
@@ -71,11 +71,11 @@ func decode(content, encoding string) ([]byte, error) {
 	return data, workspace.CheckSize(len(data))
 }
 
-// encode returns the beginning of data in a form for models: text with encoding ""
+// encodePart returns the beginning of data in a form for models: text with encoding ""
 // if data is UTF-8, otherwise base64. The content takes at most limit bytes in a
 // JSON string, but has at least one character or three bytes. If more follows, text ends
 // with the last complete character; n is the number of bytes of data in the content.
-func encode(data []byte, more bool, limit int) (content, encoding string, n int) {
+func encodePart(data []byte, more bool, limit int) (content, encoding string, n int) {
 	text := data
 	if more {
 		text = textutil.TrimPartialRune(data)

@@ -30,7 +30,7 @@ func TestEncode_PrefersText(t *testing.T) {
 		{"text with NUL byte", "a\x00b", false, "a\x00b", "", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			content, encoding, n := encode([]byte(c.data), c.more, math.MaxInt)
+			content, encoding, n := encodePart([]byte(c.data), c.more, math.MaxInt)
 			if content != c.content || encoding != c.encoding || n != c.n {
 				t.Errorf("got %q %q %d, want %q %q %d", content, encoding, n, c.content, c.encoding, c.n)
 			}
@@ -44,7 +44,7 @@ func TestEncode_KeepsLimit(t *testing.T) {
 		strings.Repeat("x", 100), strings.Repeat("\"\\\n", 40), strings.Repeat("<é\u2028", 30), strings.Repeat("\x01😀", 30), strings.Repeat("\xff", 100),
 	} {
 		for limit := range 90 {
-			content, encoding, n := encode([]byte(data), false, limit)
+			content, encoding, n := encodePart([]byte(data), false, limit)
 			text, _ := json.Marshal(content)
 			decoded := content
 			if encoding == inBase64 {

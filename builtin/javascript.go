@@ -46,11 +46,11 @@ var javaScriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileS
 // runJavaScript handles run_javascript: it runs a script in a worker of the caller.
 // Agents do not share workers, so a script cannot affect the scripts of others.
 func (h commands) runJavaScript(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
-	key := shareKey(currentCall(ctx))
+	key := fairKey(currentCall(ctx))
 	value, err := h.scripts.Run(ctx, jsworker.Request{
 		Member: key.Member, Owner: key.Owner, Code: in.Code, Input: in.Input, Time: javaScriptTimeout,
 	})
-	return tool.Result{Structured: value}, sandboxUnavailable(err)
+	return tool.Result{Structured: value}, sandboxError(err)
 }
 
 // startWorker starts a worker process in the sandbox.

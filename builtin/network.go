@@ -169,9 +169,9 @@ func (c *httpClient) exchange(ctx context.Context, in httpRequest) (httpResponse
 	limit := min(in.timeout(), policy.Timeout)
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	release, err := c.slots.Acquire(timed, shareKey(currentCall(ctx)))
+	release, err := c.slots.Acquire(timed, fairKey(currentCall(ctx)))
 	if err != nil {
-		return httpResponse{}, notSent(ctx, err)
+		return httpResponse{}, notSentError(ctx, err)
 	}
 	defer release()
 	resp, data, last, err := c.fetch(timed, first, policy)
@@ -186,8 +186,8 @@ func (c *httpClient) exchange(ctx context.Context, in httpRequest) (httpResponse
 	return out, err
 }
 
-// notSent returns the error of a request that did not get its turn.
-func notSent(ctx context.Context, err error) error {
+// notSentError returns the error of a request that did not get its turn.
+func notSentError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errcode.Wrap(errcode.RequestAborted, err, "http_request: the call was cancelled before the request was sent")
 	}

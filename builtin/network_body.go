@@ -46,7 +46,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 		return nil, nil
 	}
 	if resp.ContentLength > limit {
-		return nil, bodyTooLarge(limit)
+		return nil, bodyTooLargeError(limit)
 	}
 	body := http.MaxBytesReader(nil, resp.Body, limit)
 	if encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding == "gzip" || encoding == "x-gzip" {
@@ -68,13 +68,13 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 // bodyError replaces the error of a MaxBytesReader.
 func bodyError(err error, limit int64) error {
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return bodyTooLarge(limit)
+		return bodyTooLargeError(limit)
 	}
 	return err
 }
 
-// bodyTooLarge returns the error for a response body over the limit.
-func bodyTooLarge(limit int64) error {
+// bodyTooLargeError returns the error for a response body over the limit.
+func bodyTooLargeError(limit int64) error {
 	return errcode.New(errcode.ResultTooLarge, "http_request: the body of the answer is over the limit of %d bytes; ask for less: a narrower query, or a part with the header range", limit).
 		With("limit", limit)
 }
@@ -99,14 +99,14 @@ type storedBody struct {
 // A caller that is not an agent has no task to store it in and gets all of it
 // inline. Few bodies are converted at once: that takes several times their size.
 func (c *httpClient) content(ctx context.Context, header http.Header, data []byte, h httpHop) (body json.RawMessage, coding string, err error) {
-	release, err := c.conversions.Acquire(ctx, shareKey(currentCall(ctx)))
+	release, err := c.conversions.Acquire(ctx, fairKey(currentCall(ctx)))
 	if err != nil {
 		return nil, "", err
 	}
 	defer release()
 	body, coding, err = c.convert(ctx, header, data, h)
 	if err == nil && len(body) > maxCallerInline {
-		err = bodyTooLarge(maxCallerInline)
+		err = bodyTooLargeError(maxCallerInline)
 	}
 	return body, coding, err
 }

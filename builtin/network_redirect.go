@@ -38,7 +38,7 @@ func newHop(in httpRequest, p NetworkPolicy) (httpHop, error) {
 		return httpHop{}, errcode.Wrap(errcode.InvalidURL, err, "http_request: the url cannot be read; write https://host/path?query, with special characters %%-encoded")
 	}
 	h := httpHop{method: cmp.Or(in.Method, http.MethodGet)}
-	if h.headers, err = checkHeaders(in.Headers); err != nil {
+	if h.headers, err = parseHeaders(in.Headers); err != nil {
 		return httpHop{}, err
 	}
 	return h.withBody(in.Body).withTarget(u, p)
@@ -99,8 +99,8 @@ func authority(scheme string, h hosts.Host) string {
 	return text
 }
 
-// checkHeaders validates the headers that a model set and returns them.
-func checkHeaders(set map[string]string) (http.Header, error) {
+// parseHeaders validates the headers that a model set and returns them.
+func parseHeaders(set map[string]string) (http.Header, error) {
 	h := http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		key := http.CanonicalHeaderKey(name)

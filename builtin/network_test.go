@@ -389,7 +389,7 @@ func TestHTTPRequest_StoresBinaryAsArtifact(t *testing.T) {
 }
 
 func decodeBase64(text string) ([]byte, string, error) {
-	data, err := decode(text, inBase64)
+	data, err := decodeContent(text, inBase64)
 	return data, text, err
 }
 

@@ -77,7 +77,7 @@ func (h orgHandler) findRole(ctx context.Context, in findRole) (any, error) {
 	case err != nil:
 		return nil, err
 	case role == nil:
-		return h.noRole(ctx, in.Name)
+		return h.noRoleResult(ctx, in.Name)
 	}
 	return newRoleView(*role), nil
 }
@@ -85,9 +85,9 @@ func (h orgHandler) findRole(ctx context.Context, in findRole) (any, error) {
 // maxOtherRoles limits the names in the result for a role that does not exist.
 const maxOtherRoles = 20
 
-// noRole returns the result for a name that no role has. The result is null. A language model also
+// noRoleResult returns the result for a name that no role has. The result is null. A language model also
 // gets the names of roles that it may spawn agents of.
-func (h orgHandler) noRole(ctx context.Context, name string) (tool.Result, error) {
+func (h orgHandler) noRoleResult(ctx context.Context, name string) (tool.Result, error) {
 	list, total, err := h.roles.SearchRoles(ctx, currentCall(ctx), "", maxOtherRoles)
 	if err != nil {
 		return tool.Result{}, err

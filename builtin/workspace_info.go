@@ -16,7 +16,7 @@ const workspaceInfoInput = `{
 
 // info handles get_workspace_info.
 func (f files) info(ctx context.Context, _ struct{}) (workspace.Info, error) {
-	release, err := f.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	release, err := f.reads.Acquire(ctx, fairKey(currentCall(ctx)))
 	if err != nil {
 		return workspace.Info{}, err
 	}

@@ -47,7 +47,7 @@ func (f files) list(ctx context.Context, in listFiles) (workspace.Listing, error
 	if err != nil {
 		return workspace.Listing{}, err
 	}
-	release, err := f.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	release, err := f.reads.Acquire(ctx, fairKey(currentCall(ctx)))
 	if err != nil {
 		return workspace.Listing{}, err
 	}

@@ -48,7 +48,7 @@ type filePart struct {
 
 // read handles read_file.
 func (f files) read(ctx context.Context, in readFile) (filePart, error) {
-	release, err := f.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	release, err := f.reads.Acquire(ctx, fairKey(currentCall(ctx)))
 	if err != nil {
 		return filePart{}, err
 	}
@@ -62,7 +62,7 @@ func (f files) read(ctx context.Context, in readFile) (filePart, error) {
 			return filePart{}, err
 		}
 		var n int
-		part.Content, part.Encoding, n = encode(data, in.Offset+int64(len(data)) < size, limit)
+		part.Content, part.Encoding, n = encodePart(data, in.Offset+int64(len(data)) < size, limit)
 		part.contentRange = newRange(in.Offset, n, size)
 		return part, nil
 	})

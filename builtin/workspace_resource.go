@@ -81,15 +81,15 @@ func (readCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.Catal
 	if part.Truncated {
 		return tool.CatalogAnswer{}, errcode.New(errcode.InvalidArguments, "the file has %d bytes, more than fit into one answer; read_file reads it in parts", part.Size)
 	}
-	c, err := contentsOf(r.URI, part.Content, part.Encoding)
+	c, err := resourceContent(r.URI, part.Content, part.Encoding)
 	if c.Data == nil {
 		c.MIMEType = textType(part.Path)
 	}
 	return tool.CatalogAnswer{Contents: []tool.Content{c}}, err
 }
 
-// contentsOf returns the contents that a tool has returned as text or base64.
-func contentsOf(uri, content, encoding string) (tool.Content, error) {
+// resourceContent returns the contents that a tool has returned as text or base64.
+func resourceContent(uri, content, encoding string) (tool.Content, error) {
 	c := tool.Content{Type: tool.ResourceContent, URI: uri, Text: content, MIMEType: "text/plain"}
 	if encoding != inBase64 {
 		return c, nil

@@ -77,7 +77,7 @@ func (f files) write(ctx context.Context, in writeFile) (written, error) {
 func (f files) content(ctx context.Context, in writeFile) ([]byte, error) {
 	switch {
 	case in.Content != nil && in.Artifact == "":
-		return decode(*in.Content, in.Encoding)
+		return decodeContent(*in.Content, in.Encoding)
 	case in.Content != nil || in.Artifact == "":
 		return nil, errcode.New(errcode.InvalidArguments, "write_file: set exactly one of content and artifactRef").With("ok", false)
 	case in.Encoding != "":

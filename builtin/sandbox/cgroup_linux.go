@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is the set of control groups of one job: one directory in version 2,
+// controlGroup is the set of control groups of one job: one directory in version 2,
 // one per controller in version 1. A nil group, or one without directories,
 // bounds nothing.
-type group struct {
+type controlGroup struct {
 	dirs      []string
 	weightDir string // bounds nothing: it only has the weight of version 1; "" if there is none
 	pids      bool   // the number of processes is bounded
@@ -22,11 +22,11 @@ type group struct {
 	oomEvents string // file that counts processes killed for lack of memory; "" if there is none
 }
 
-// newGroup creates control groups where this process has the permission: below
+// newControlGroup creates control groups where this process has the permission: below
 // its own group, or as a sibling where the parent was delegated. Missing
 // permission is not an error; the group then bounds less, or nothing.
-func (l *Launcher) newGroup(limits JobLimits) *group {
-	g, found := new(group), cgroupHierarchies()
+func (l *Launcher) newControlGroup(limits JobLimits) *controlGroup {
+	g, found := new(controlGroup), cgroupHierarchies()
 	l.cleanup.Do(func() { removeStaleGroups(found) })
 	name := fmt.Sprintf(groupPrefix+"%d-%d", os.Getpid(), l.jobs.Add(1))
 	for _, home := range found {
@@ -66,7 +66,7 @@ func removeStaleGroups(found []cgroupHierarchy) {
 
 // create creates one directory with its settings. It reports whether all of them
 // were written; if not, the directory is removed again.
-func (g *group) create(dir string, settings map[string]string) bool {
+func (g *controlGroup) create(dir string, settings map[string]string) bool {
 	if !createGroup(dir, settings) {
 		return false
 	}
@@ -108,8 +108,8 @@ const (
 	cpuShares = "512" // the default is 1024
 )
 
-// add moves a process into the groups. If that fails they bound nothing.
-func (g *group) add(pid int) {
+// addProcess moves a process into the groups. If that fails they bound nothing.
+func (g *controlGroup) addProcess(pid int) {
 	if g == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func joinGroup(dir string, pid int) error {
 
 // close removes the groups of a job that has ended. It reports whether the
 // kernel killed a process of it for lack of memory.
-func (g *group) close() (outOfMemory bool) {
+func (g *controlGroup) close() (outOfMemory bool) {
 	if g == nil {
 		return false
 	}

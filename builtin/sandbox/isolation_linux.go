@@ -68,9 +68,9 @@ func mountProc(s *spec) error {
 // minPids is the smallest value the kernel accepts for pid_max of a namespace.
 const minPids = 301
 
-// limitProcesses rejects jobs whose number of processes is not bounded. RLIMIT_NPROC
+// requireProcessLimit rejects jobs whose number of processes is not bounded. RLIMIT_NPROC
 // does not apply to the root user, so root needs a control group or pid_max.
-func limitProcesses(s *spec) error {
+func requireProcessLimit(s *spec) error {
 	if !s.PidsLimited && os.Getuid() == 0 {
 		return errors.New("root needs a writable pids control group or Linux 6.14; or start rolecall as an ordinary user")
 	}

@@ -30,7 +30,7 @@ func isolationSteps() []isolationStep {
 		{bringUpLoopback, layerNamespaces, "a network namespace with a loopback"},
 		{sendListener, layerNamespaces, "a port on the loopback"},
 		{newRoot, layerRoot, "a root file system in a mount namespace (Linux 5.12 or later)"},
-		{limitProcesses, layerLimits, "a limit on the number of processes"},
+		{requireProcessLimit, layerLimits, "a limit on the number of processes"},
 		{applyLandlock, layerLandlock, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
 		{dropCapabilities, layerCapabilities, "a process without capabilities"},
 		{applySeccomp, layerSeccomp, "seccomp filters"},

@@ -85,7 +85,7 @@ func (l *Launcher) ProbeIsolation(ctx context.Context) (Isolation, error) {
 	if err != nil {
 		return Isolation{}, err
 	}
-	if p.groupMemory() {
+	if p.boundsMemory() {
 		found.Layers = append(found.Layers, layerGroups)
 		found.add(LayerCheck{layerGroups, LayerActive, "memory of all processes together"})
 	} else {

@@ -24,7 +24,7 @@ func kernelLayers() map[string]string {
 
 // offersGroups reports whether a control group that bounds memory can be created.
 func (l *Launcher) offersGroups() bool {
-	g := l.newGroup(JobLimits{}.orDefault())
+	g := l.newControlGroup(JobLimits{}.orDefault())
 	defer g.close()
 	return g.memory
 }

@@ -42,7 +42,7 @@ func newRoot(s *spec) error {
 	if err != nil {
 		return err
 	}
-	if err := stage(s); err != nil {
+	if err := mountStaging(s); err != nil {
 		return err
 	}
 	for _, t := range trees {
@@ -50,10 +50,10 @@ func newRoot(s *spec) error {
 			return err
 		}
 	}
-	if err := mountPrivate(s); err != nil {
+	if err := createPrivateFiles(s); err != nil {
 		return err
 	}
-	return pivot(s)
+	return pivotRoot(s)
 }
 
 // staging is where the new root is assembled. Any directory will do, since the
@@ -194,9 +194,9 @@ func createMountPoint(path string, dir bool) error {
 	return os.WriteFile(path, nil, 0o644)
 }
 
-// mountPrivate creates the files and directories that the job does not share with
+// createPrivateFiles creates the files and directories that the job does not share with
 // the host.
-func mountPrivate(s *spec) error {
+func createPrivateFiles(s *spec) error {
 	for _, dir := range []string{"/proc", "/dev", "/etc", "/run"} {
 		if err := os.MkdirAll(staging+dir, 0o755); err != nil {
 			return err
@@ -219,8 +219,8 @@ func mountPrivate(s *spec) error {
 	return nil
 }
 
-// stage mounts the empty root with the scratch directory in it.
-func stage(s *spec) error {
+// mountStaging mounts the empty root with the scratch directory in it.
+func mountStaging(s *spec) error {
 	if err := mountScratch(staging, "mode=755,nr_inodes=4096,size=1m"); err != nil {
 		return err
 	}
@@ -237,9 +237,9 @@ func mountScratch(at, options string) error {
 	return nil
 }
 
-// pivot makes staging the root, and everything else unreachable, then changes to
+// pivotRoot makes staging the root, and everything else unreachable, then changes to
 // the workspace.
-func pivot(s *spec) error {
+func pivotRoot(s *spec) error {
 	if err := mountProc(s); err != nil {
 		return err
 	}

@@ -81,9 +81,9 @@ type Job struct {
 
 	Limits JobLimits
 
-	Stderr io.Writer `json:"-"` // receives the stderr of a job of Start; nil discards it
+	Stderr io.Writer `json:"-"` // receives the stderr of a job of StartProcess; nil discards it
 
-	// Listen makes Start listen on a loopback port inside the sandbox. The starter
+	// Listen makes StartProcess listen on a loopback port inside the sandbox. The starter
 	// accepts the connections (Process.Listener). Only the job can reach the port.
 	Listen bool
 

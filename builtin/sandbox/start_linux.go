@@ -26,7 +26,7 @@ type jobProcess struct {
 	sender      *os.File     // over which the job sends its listener; nil unless Job.Listen is set
 	listener    net.Listener // nil unless Job.Listen is set
 	memory      int64        // limit in bytes
-	group       *group
+	group       *controlGroup
 	done        chan struct{}
 	err         error // of wait; valid after done is closed
 	outOfMemory bool  // valid after done is closed
@@ -63,18 +63,18 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	var trees []*os.File
 	defer func() { closeAll(trees...) }()
 	if !j.Unsandboxed {
-		p.group = l.newGroup(s.Limits)
-		if trees, s.TreesPassed = l.dropRoot(s); s.TreesPassed {
+		p.group = l.newControlGroup(s.Limits)
+		if trees, s.TreesPassed = l.treesForJobUser(s); s.TreesPassed {
 			runAsJobUser(p.cmd, trees)
 		}
 	}
-	if err := p.run(); err != nil {
+	if err := p.startCommand(); err != nil {
 		closeAll(p.sender)
 		p.group.close()
 		return nil, cloneError(err)
 	}
 	closeAll(pipes[0], pipes[3], p.sender) // the job has inherited them
-	p.group.add(p.cmd.Process.Pid)
+	p.group.addProcess(p.cmd.Process.Pid)
 	s.PidsLimited = p.group != nil && p.group.pids
 	err = sendSpec(s, pipes[1], pipes[2])
 	if err == nil && j.Listen {
@@ -97,10 +97,10 @@ func openPipes() (pipes [4]*os.File, err error) {
 	return pipes, nil
 }
 
-// dropRoot returns the mounts for a job that need not be root. It reports false for
+// treesForJobUser returns the mounts for a job that need not be root. It reports false for
 // a job that runs as the user of this process. This is an ordinary user, or root
 // where mounts cannot be id-mapped.
-func (l *Launcher) dropRoot(s *spec) (trees []*os.File, ok bool) {
+func (l *Launcher) treesForJobUser(s *spec) (trees []*os.File, ok bool) {
 	if os.Getuid() != 0 {
 		return nil, false
 	}
@@ -125,9 +125,9 @@ func closeAll(list ...*os.File) {
 	}
 }
 
-// run starts the process. The kernel kills a job (PR_SET_PDEATHSIG) when the thread that
+// startCommand starts the process. The kernel kills a job (PR_SET_PDEATHSIG) when the thread that
 // started it ends, so that no job outlives this process.
-func (p *jobProcess) run() error {
+func (p *jobProcess) startCommand() error {
 	if err := p.processes.Start(); err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func sendSpec(s *spec, to, from *os.File) error {
 	return readReport(from)
 }
 
-// groupMemory reports whether a control group bounds the memory of the job.
-func (p *jobProcess) groupMemory() bool { return p.group != nil && p.group.memory }
+// boundsMemory reports whether a control group bounds the memory of the job.
+func (p *jobProcess) boundsMemory() bool { return p.group != nil && p.group.memory }
 
 // waitDone waits for the end of the job and returns the error of wait.
 func (p *jobProcess) waitDone() error {

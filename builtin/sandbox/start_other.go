@@ -58,7 +58,7 @@ func kernelLayers() map[string]string { return nil }
 // offersGroups returns false: control groups exist on Linux only.
 func (l *Launcher) offersGroups() bool { return false }
 
-// hold is never reached.
+// holdNamespace is never reached.
 func holdNamespace() error { return errors.New("sandbox not supported on " + runtime.GOOS) }
 
 // unsandboxedCommand returns the command of a job.
@@ -90,8 +90,8 @@ func (p *jobProcess) resume() {}
 // exitCode returns the exit code of an ended process.
 func exitCode(state *os.ProcessState) int { return state.ExitCode() }
 
-// groupMemory returns false: control groups exist on Linux only.
-func (p *jobProcess) groupMemory() bool { return false }
+// boundsMemory returns false: control groups exist on Linux only.
+func (p *jobProcess) boundsMemory() bool { return false }
 
 // runAsJob is never reached: without a sandbox no process is started as a job.
 func runAsJob() error { return checkPlatform() }

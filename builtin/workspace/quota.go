@@ -157,7 +157,7 @@ func (d *Dir) QuotaLimit() Quota {
 	return d.Quota.quota
 }
 
-// CheckQuota is like Usage, but the error is quota_exceeded if the workspace
+// CheckQuota is like DiskUsage, but the error is quota_exceeded if the workspace
 // exceeds its quota.
 func (d *Dir) CheckQuota(ctx context.Context) (Usage, error) {
 	u, err := d.DiskUsage(ctx)
@@ -185,7 +185,7 @@ func (d *Dir) writeWithinQuota(ctx context.Context, plan func() (Usage, error), 
 		return d.Quota.writeWithinShare(ctx, c, more, act)
 	}
 	if err == nil {
-		err = d.hasQuota(ctx, c, more)
+		err = d.checkQuotaFor(ctx, c, more)
 	}
 	if err != nil {
 		return err
@@ -197,9 +197,9 @@ func (d *Dir) writeWithinQuota(ctx context.Context, plan func() (Usage, error), 
 	return err
 }
 
-// hasQuota returns quota_exceeded if the quota does not allow more. It measures
+// checkQuotaFor returns quota_exceeded if the quota does not allow more. It measures
 // the workspace before it rejects, since the cached usage may be outdated.
-func (d *Dir) hasQuota(ctx context.Context, c *usageCache, more Usage) error {
+func (d *Dir) checkQuotaFor(ctx context.Context, c *usageCache, more Usage) error {
 	if more.Bytes <= 0 && more.Files <= 0 { // it reduces the usage, which is allowed even over the quota
 		return nil
 	}

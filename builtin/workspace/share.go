@@ -98,7 +98,7 @@ func (q *DirQuota) startProgram(ctx context.Context, c *usageCache) error {
 	}
 	defer unlock()
 	c.current = q
-	_ = q.settle(ctx, c)
+	_ = q.chargeGrowth(ctx, c)
 	return nil
 }
 
@@ -111,12 +111,12 @@ func (q *DirQuota) endProgram(ctx context.Context, c *usageCache) {
 	}
 	defer unlock()
 	c.current = nil
-	_ = q.settle(ctx, c)
+	_ = q.chargeGrowth(ctx, c)
 }
 
-// settle measures a shared directory and charges its growth since the last time to the holder
+// chargeGrowth measures a shared directory and charges its growth since the last time to the holder
 // whose program ran. c's semaphore must be held.
-func (q *DirQuota) settle(ctx context.Context, c *usageCache) error {
+func (q *DirQuota) chargeGrowth(ctx context.Context, c *usageCache) error {
 	start := time.Now()
 	now, err := q.measureAll(ctx)
 	if err == nil && c.charged != nil {
@@ -151,7 +151,7 @@ func (q *DirQuota) saveShare(ctx context.Context, u Usage) error {
 // directory. c's semaphore must be held.
 func (q *DirQuota) shareUsage(ctx context.Context, c *usageCache) (Usage, error) {
 	if c.current != nil || c.charged != nil {
-		if err := q.settle(ctx, c); err != nil {
+		if err := q.chargeGrowth(ctx, c); err != nil {
 			return Usage{Partial: true}, err
 		}
 	}
@@ -166,7 +166,7 @@ func (q *DirQuota) writeWithinShare(ctx context.Context, c *usageCache, more Usa
 		return err
 	}
 	if (more.Bytes > 0 || more.Files > 0) && !had.adjusted(more.Bytes, more.Files).fits(q.quota) {
-		if had, err = q.correctShare(ctx, c); err != nil {
+		if had, err = q.cappedShare(ctx, c); err != nil {
 			return err
 		}
 		if !had.adjusted(more.Bytes, more.Files).fits(q.quota) {
@@ -186,11 +186,11 @@ func (q *DirQuota) writeWithinShare(ctx context.Context, c *usageCache, more Usa
 	return err
 }
 
-// correctShare returns what the holder has added, at most what the directory contains: the
+// cappedShare returns what the holder has added, at most what the directory contains: the
 // operator may have emptied it.
-func (q *DirQuota) correctShare(ctx context.Context, c *usageCache) (Usage, error) {
+func (q *DirQuota) cappedShare(ctx context.Context, c *usageCache) (Usage, error) {
 	if !c.isFresh() {
-		if err := q.settle(ctx, c); err != nil {
+		if err := q.chargeGrowth(ctx, c); err != nil {
 			return Usage{}, err
 		}
 	}
