@@ -142,11 +142,11 @@ func newBuilder(r model.Request) builder {
 			n += len(item.Answer.Calls)
 		}
 	}
-	return builder{results: results(r.Items), ids: make(map[string]bool, n), callBuf: make([]Call, 0, n), resultBuf: make([]Result, 0, n)}
+	return builder{results: resultsByCall(r.Items), ids: make(map[string]bool, n), callBuf: make([]Call, 0, n), resultBuf: make([]Result, 0, n)}
 }
 
-// results returns the results of a conversation by call.
-func results(items []model.Item) map[identity.CallID]*model.CallResult {
+// resultsByCall returns the results of a conversation by call.
+func resultsByCall(items []model.Item) map[identity.CallID]*model.CallResult {
 	found := make(map[identity.CallID]*model.CallResult, len(items)/2)
 	for _, item := range items {
 		if item.Result != nil {

@@ -48,7 +48,7 @@ func newImageSet(r model.Request, items []model.Item) *imageSet {
 // shown are left out; the model still sees their names in the payload.
 func (s *imageSet) addMessage(m *model.Message) {
 	list, tries := gjson.GetBytes(m.Payload, "images"), 0
-	if !list.IsArray() || s.full() {
+	if !list.IsArray() || s.isFull() {
 		return
 	}
 	list.ForEach(func(_, entry gjson.Result) bool {
@@ -56,25 +56,25 @@ func (s *imageSet) addMessage(m *model.Message) {
 			s.add(m, image)
 		}
 		tries++
-		return tries < maxImages && !s.full()
+		return tries < maxImages && !s.isFull()
 	})
 }
 
-// full reports whether no image can be added.
-func (s *imageSet) full() bool { return s.hidden || s.count == maxImages || s.bytes >= maxImageBytes }
+// isFull reports whether no image can be added.
+func (s *imageSet) isFull() bool { return s.hidden || s.count == maxImages || s.bytes >= maxImageBytes }
 
 // image returns the image of an entry in "images".
 func (s *imageSet) image(entry gjson.Result) (image model.Image, err error) {
 	if entry.Type == gjson.String {
-		return s.stored(entry.Str)
+		return s.storedImage(entry.Str)
 	}
 	image.MediaType = entry.Get("mediaType").Str
 	image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
 	return image, err
 }
 
-// stored returns the image that is stored as an artifact.
-func (s *imageSet) stored(ref string) (image model.Image, err error) {
+// storedImage returns the image that is stored as an artifact.
+func (s *imageSet) storedImage(ref string) (image model.Image, err error) {
 	if known, ok := s.loaded[ref]; ok {
 		return known, nil
 	}
@@ -88,7 +88,7 @@ func (s *imageSet) stored(ref string) (image model.Image, err error) {
 
 // add adds an image of a message or result and reports whether it fits.
 func (s *imageSet) add(from any, i model.Image) bool {
-	if s.full() || !isSupported(i) || s.bytes+len(i.Data) > maxImageBytes {
+	if s.isFull() || !isSupported(i) || s.bytes+len(i.Data) > maxImageBytes {
 		return false
 	}
 	s.byItem[from] = append(s.byItem[from], i)
@@ -100,10 +100,10 @@ func (s *imageSet) add(from any, i model.Image) bool {
 // one image, in the form that get_artifact and read_file return.
 func (s *imageSet) addResult(r *model.CallResult) {
 	for _, ref := range imagesInResult(r.Content) {
-		if s.full() {
+		if s.isFull() {
 			return
 		}
-		if image, err := s.stored(ref); err == nil {
+		if image, err := s.storedImage(ref); err == nil {
 			s.add(r, image)
 		}
 	}

@@ -41,9 +41,9 @@ func EncodeMessages(format BlockFormat, turns []Turn, parts func(Turn) []AnswerP
 	for _, turn := range turns {
 		switch turn.Role {
 		case User:
-			m.user(turn)
+			m.addUser(turn)
 		case Assistant:
-			m.assistant(turn, parts(turn))
+			m.addAssistant(turn, parts(turn))
 		case Results:
 			for _, r := range turn.Results {
 				m.begin("user")
@@ -55,13 +55,13 @@ func EncodeMessages(format BlockFormat, turns []Turn, parts func(Turn) []AnswerP
 	return m
 }
 
-func (m *BlockMessages) user(turn Turn) {
+func (m *BlockMessages) addUser(turn Turn) {
 	for _, i := range turn.Images {
 		m.begin("user")
 		m.doc = m.format.AppendImage(m.doc, i)
 	}
 	if turn.Text != "" || turn.Note == "" {
-		m.text("user", turn.Text)
+		m.addText("user", turn.Text)
 	}
 	m.addNote(turn.Note)
 }
@@ -75,18 +75,18 @@ func (m *BlockMessages) addNote(note string) {
 	if m.role == "user" {
 		m.addEnd()
 	}
-	m.text("user", note)
+	m.addText("user", note)
 	m.noted = true
 }
 
-// assistant writes an Assistant turn, with its reasoning if the same model produced it.
-func (m *BlockMessages) assistant(turn Turn, parts []AnswerPart) {
+// addAssistant writes an Assistant turn, with its reasoning if the same model produced it.
+func (m *BlockMessages) addAssistant(turn Turn, parts []AnswerPart) {
 	for b := range turn.Blocks(parts) {
 		switch b.Kind {
 		case TextPart:
-			m.text("assistant", b.Text)
+			m.addText("assistant", b.Text)
 		case CallPart:
-			m.call(b.Call)
+			m.addCall(b.Call)
 		case RawPart:
 			m.begin("assistant")
 			m.doc = append(m.doc, b.Raw...)
@@ -118,8 +118,8 @@ func (m *BlockMessages) close() {
 
 func (m *BlockMessages) addEnd() { m.ends = append(m.ends, len(m.doc)-m.format.MarkInside) }
 
-// text adds a text block. Providers reject a blank text.
-func (m *BlockMessages) text(role, text string) {
+// addText adds a text block. Providers reject a blank text.
+func (m *BlockMessages) addText(role, text string) {
 	if isBlank(text) && (role != "user" || m.role == "user") {
 		return
 	}
@@ -127,7 +127,7 @@ func (m *BlockMessages) text(role, text string) {
 	m.doc = m.format.AppendText(m.doc, NonBlank(text))
 }
 
-func (m *BlockMessages) call(c Call) {
+func (m *BlockMessages) addCall(c Call) {
 	m.begin("assistant")
 	m.doc = m.format.AppendCall(m.doc, c)
 	if !slices.Contains(m.called, c.Name) {

@@ -31,15 +31,15 @@ func isProviderName(name string) bool {
 		return false
 	}
 	for i := range len(name) {
-		if !validNameByte(name[i], i) {
+		if !isNameByte(name[i], i) {
 			return false
 		}
 	}
 	return true
 }
 
-// validNameByte reports whether every provider accepts byte c at index at of a name.
-func validNameByte(c byte, at int) bool {
+// isNameByte reports whether every provider accepts byte c at index at of a name.
+func isNameByte(c byte, at int) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
 		return true
@@ -55,7 +55,7 @@ func namePrefix(name string) string {
 	const maxLen = 28
 	text := []byte(name[:min(len(name), maxLen)])
 	for i, c := range text {
-		if !validNameByte(c, 1) {
+		if !isNameByte(c, 1) {
 			text[i] = '_'
 		}
 	}
@@ -110,12 +110,12 @@ func (c *ToolCache) EncodeTools(wire []byte) *ToolList {
 	if c.lists == nil || len(c.lists) >= maxLists {
 		c.lists = map[*byte]*ToolList{}
 	}
-	t := c.convert(wire)
+	t := c.newToolList(wire)
 	c.lists[key] = t
 	return t
 }
 
-func (c *ToolCache) convert(wire []byte) *ToolList {
+func (c *ToolCache) newToolList(wire []byte) *ToolList {
 	t := &ToolList{original: map[string]string{}}
 	var out bytes.Buffer
 	gjson.ParseBytes(wire).ForEach(func(_, entry gjson.Result) bool {
@@ -126,7 +126,7 @@ func (c *ToolCache) convert(wire []byte) *ToolList {
 			t.original[offered] = name
 		}
 		writeSeparator(&out)
-		out.Write(c.encoded(offered, f))
+		out.Write(c.encodedTool(offered, f))
 		return true
 	})
 	if out.Len() == 0 {
@@ -140,7 +140,7 @@ func (c *ToolCache) convert(wire []byte) *ToolList {
 	return t
 }
 
-func (c *ToolCache) encoded(offered string, f gjson.Result) []byte {
+func (c *ToolCache) encodedTool(offered string, f gjson.Result) []byte {
 	description, parameters := f.Get("description").Str, []byte(f.Get("parameters").Raw)
 	if c.Encode != nil {
 		return c.Encode(offered, description, parameters)

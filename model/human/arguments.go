@@ -93,9 +93,9 @@ type jsonInput struct {
 	err    error  // why there is no next line: errBack, or an error that ends the dialog
 }
 
-// value returns the next JSON value. An error with in.err nil means that the
+// readValue returns the next JSON value. An error with in.err nil means that the
 // input is not JSON: ask again.
-func (in *jsonInput) value() (value json.RawMessage, err error) {
+func (in *jsonInput) readValue() (value json.RawMessage, err error) {
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&value); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (in *jsonInput) value() (value json.RawMessage, err error) {
 // Read implements io.Reader.
 func (in *jsonInput) Read(p []byte) (int, error) {
 	if in.rest == "" {
-		if in.rest, in.err = in.line(); in.err != nil {
+		if in.rest, in.err = in.readLine(); in.err != nil {
 			return 0, in.err
 		}
 	}
@@ -122,9 +122,9 @@ func (in *jsonInput) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line returns the next line of JSON with its line break. A first line that is
+// readLine returns the next line of JSON with its line break. A first line that is
 // empty stands for an empty object.
-func (in *jsonInput) line() (string, error) {
+func (in *jsonInput) readLine() (string, error) {
 	prompt := "..."
 	if in.size == 0 {
 		prompt = "arguments as JSON, enter = {}, /back:"

@@ -24,7 +24,7 @@ type dialog struct {
 func (d *dialog) run(ctx context.Context) (*model.Answer, error) {
 	if text, ok := d.lines.typedAhead(); ok {
 		d.line("-- typed before the request below, not used:")
-		d.head(text, "")
+		d.printHead(text, "")
 	}
 	d.showRequest()
 	for {
@@ -64,7 +64,7 @@ func (d *dialog) handle(ctx context.Context, line string) (*model.Answer, error)
 		return d.command(line), nil
 	}
 	if t, ok := d.findTool(line); ok {
-		return d.call(ctx, t)
+		return d.askArguments(ctx, t)
 	}
 	if toolLike().MatchString(line) {
 		d.line("no tool %s; /end %[1]s answers with this text", shorten(line))
@@ -95,15 +95,15 @@ func (d *dialog) command(line string) *model.Answer {
 	case line == "/wait":
 		return textAnswer(model.FinishWait, "")
 	case line == "/all":
-		d.showItems(d.request.Items, d.all)
+		d.showItems(d.request.Items, d.printAll)
 	case line == "/system":
 		for _, text := range [...]string{d.request.System, d.request.Opening, d.request.Note} {
 			if text != "" {
-				d.all(text)
+				d.printAll(text)
 			}
 		}
 	case line == "/help":
-		d.all(help)
+		d.printAll(help)
 	default:
 		d.line("no command %s; /help lists them, // begins a text with /", shorten(line))
 	}
@@ -126,13 +126,13 @@ func (d *dialog) findTool(word string) (toolChoice, bool) {
 	return d.tools[i], true
 }
 
-// call asks for the arguments of t until they fit its schema. The answer is nil
+// askArguments asks for the arguments of t until they fit its schema. The answer is nil
 // if the person goes back.
-func (d *dialog) call(ctx context.Context, t toolChoice) (*model.Answer, error) {
+func (d *dialog) askArguments(ctx context.Context, t toolChoice) (*model.Answer, error) {
 	d.showTool(t)
 	for {
 		in := &jsonInput{ctx: ctx, dialog: d}
-		args, err := in.value()
+		args, err := in.readValue()
 		switch {
 		case in.err == errBack:
 			d.line("nothing is called")
@@ -147,6 +147,6 @@ func (d *dialog) call(ctx context.Context, t toolChoice) (*model.Answer, error) 
 			return &model.Answer{Calls: []model.Call{call}, Finish: model.FinishToolCalls}, nil
 		}
 		d.line("these arguments cannot be used:")
-		d.head(err.Error(), "")
+		d.printHead(err.Error(), "")
 	}
 }

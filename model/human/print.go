@@ -15,14 +15,14 @@ func (d *dialog) showRequest() {
 	self := d.request.Self
 	d.line("")
 	d.line("== %s asks", d.agentName())
-	d.fact("agent", string(self.ID))
-	d.fact("task", string(self.Task))
-	d.fact("state", self.State)
+	d.printFact("agent", string(self.ID))
+	d.printFact("task", string(self.Task))
+	d.printFact("state", self.State)
 	items := newItems(d.request.Items)
 	if len(items) == 0 {
 		d.line("nothing new since the last answer")
 	}
-	d.showItems(items, func(text string) { d.head(text, "; /all shows everything") })
+	d.showItems(items, func(text string) { d.printHead(text, "; /all shows everything") })
 	d.listTools()
 	d.line("text ends the turn, a number calls a tool, /help shows more")
 }
@@ -38,7 +38,7 @@ func (d *dialog) senderName(id string) string {
 	return cmp.Or(d.names(identity.AgentID(id), ""), id)
 }
 
-func (d *dialog) fact(name, value string) {
+func (d *dialog) printFact(name, value string) {
 	if value != "" {
 		d.line("   %-5s %s", name, value)
 	}
@@ -117,11 +117,11 @@ func (d *dialog) listTools() {
 func (d *dialog) showTool(t toolChoice) {
 	d.line("call %s", t.name)
 	if t.description != "" {
-		d.all(t.description)
+		d.printAll(t.description)
 	}
 	if hint := t.hint(); hint != "" {
 		d.line("arguments")
-		d.all(hint)
+		d.printAll(hint)
 	}
 }
 

@@ -34,13 +34,13 @@ func (s *screen) prompt(text string) {
 	s.flush()
 }
 
-// all prints a text of many lines behind a margin, which distinguishes it from
+// printAll prints a text of many lines behind a margin, which distinguishes it from
 // the lines of the dialogue.
-func (s *screen) all(text string) { s.block(text, len(text)+1) }
+func (s *screen) printAll(text string) { s.block(text, len(text)+1) }
 
-// head prints the first rows of a text as all does. If there are more, it says so
+// printHead prints the first rows of a text as printAll does. If there are more, it says so
 // and adds hint.
-func (s *screen) head(text, hint string) {
+func (s *screen) printHead(text, hint string) {
 	if !s.block(text, screenful) {
 		s.line("  … cut%s", hint)
 	}

@@ -71,7 +71,7 @@ func (a *answer) update(doc gjson.Result, partial bool) error {
 	if failed.Exists() && failed.Type != gjson.Null {
 		return a.ErrorFrom(ErrorStatus(failed), 0, doc)
 	}
-	a.addUsage(usage)
+	a.setUsage(usage)
 	return a.updateChoice(firstElement(choices), partial)
 }
 
@@ -234,8 +234,8 @@ func (a *answer) callIndex(index gjson.Result, id, name string) int {
 	return len(a.calls)
 }
 
-// addUsage sets the token counts. The last report counts.
-func (a *answer) addUsage(u gjson.Result) {
+// setUsage sets the token counts. The last report counts.
+func (a *answer) setUsage(u gjson.Result) {
 	if !u.IsObject() {
 		return
 	}

@@ -115,15 +115,15 @@ func (r *reasoning) addDetail(d gjson.Result, partial bool) {
 	}
 	next := &detail{raw: map[string]string{}}
 	next.merge(d)
-	if n := len(r.details); partial && n > 0 && r.details[n-1].continues(next) {
+	if n := len(r.details); partial && n > 0 && r.details[n-1].isContinuedBy(next) {
 		r.details[n-1].merge(d)
 		return
 	}
 	r.details = append(r.details, next)
 }
 
-// continues reports whether next is a further part of d.
-func (d *detail) continues(next *detail) bool {
+// isContinuedBy reports whether next is a further part of d.
+func (d *detail) isContinuedBy(next *detail) bool {
 	return d.kind == next.kind && d.index == next.index && (d.kind == "reasoning.text" || d.kind == "reasoning.summary")
 }
 

@@ -55,7 +55,7 @@ func (r *ResponseReader) readDocument(body io.Reader, d Decoder) error {
 	if err != nil {
 		return err
 	}
-	doc, err := r.parse(data)
+	doc, err := r.parseObject(data)
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,15 @@ func (r *ResponseReader) readStream(body io.Reader, d Decoder) error {
 }
 
 func (r *ResponseReader) decodeEvent(data []byte, d Decoder) error {
-	doc, err := r.parse(data)
+	doc, err := r.parseObject(data)
 	if err != nil {
 		return err
 	}
 	return d.DecodeEvent(doc)
 }
 
-// parse parses data, which must be a JSON object.
-func (r *ResponseReader) parse(data []byte) (gjson.Result, error) {
+// parseObject parses data, which must be a JSON object.
+func (r *ResponseReader) parseObject(data []byte) (gjson.Result, error) {
 	text := chat.CleanText(string(data))
 	doc := gjson.Parse(text)
 	if !doc.IsObject() || !chat.ValidJSON(text) {

@@ -32,7 +32,7 @@ func diffRequest(entries []*entry, q *request) string {
 	if near.early {
 		recorded, now = recorded.withoutPrompts(), now.withoutPrompts()
 	}
-	list := diff(nil, "", recorded.value(items, same), now.value(q.items, same))
+	list := appendDifferences(nil, "", recorded.value(items, same), now.value(q.items, same))
 	if len(list) == 0 {
 		return fmt.Sprintf("the request differs from line %d in the order of an object's fields", near.number)
 	}
@@ -94,8 +94,8 @@ type difference struct {
 
 const nothing = "nothing"
 
-// diff appends the differences between two decoded JSON values to list.
-func diff(list []difference, path string, want, got any) []difference {
+// appendDifferences appends the differences between two decoded JSON values to list.
+func appendDifferences(list []difference, path string, want, got any) []difference {
 	a, b := children(want), children(got)
 	if a == nil || b == nil || len(a)+len(b) == 0 {
 		if was, is := string(marshal(want)), string(marshal(got)); was != is {
@@ -114,7 +114,7 @@ func diff(list []difference, path string, want, got any) []difference {
 		case !present:
 			list = append(list, difference{path + key, path, string(marshal(was)), nothing})
 		default:
-			list = diff(list, path+key, was, is)
+			list = appendDifferences(list, path+key, was, is)
 		}
 	}
 	return list

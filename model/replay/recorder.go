@@ -109,7 +109,7 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redac
 	if r.err != nil {
 		return
 	}
-	before := r.thread(agent, q)
+	before := r.longestThread(agent, q)
 	l.After, l.Items = before.key, q.items[before.items:]
 	if before.key == "" || q.System != before.System {
 		l.System = &q.System
@@ -153,9 +153,9 @@ const (
 	maxThreads = 4 // of one agent: its model may also be asked for a summary, for example
 )
 
-// thread returns the longest recorded conversation that q continues. It must be called
+// longestThread returns the longest recorded conversation that q continues. It must be called
 // with mu held.
-func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
+func (r *Recorder) longestThread(agent identity.AgentID, q *request) (found thread) {
 	for _, t := range r.threads[agent] {
 		if t.items < len(q.chain) && q.chain[t.items] == t.chain && t.items >= found.items {
 			found = t

@@ -126,22 +126,22 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 		return nil, err
 	}
 	q := newRequest(r, newRedactor(m.secrets))
-	e := m.next(q.key())
+	e := m.nextEntry(q.key())
 	if e == nil {
-		e = m.next(q.earlyKey(q.conversation()))
+		e = m.nextEntry(q.earlyKey(q.conversation()))
 	}
 	if e == nil {
-		return nil, m.diverged(q, diffRequest(m.entries, q))
+		return nil, m.divergedError(q, diffRequest(m.entries, q))
 	}
 	a, err := e.playback(q.ids.resolve)
 	if err != nil {
-		return nil, m.diverged(q, err.Error())
+		return nil, m.divergedError(q, err.Error())
 	}
 	return a, nil
 }
 
-// next returns the entry that answers a request, nil if there is none.
-func (m *Model) next(key string) *entry {
+// nextEntry returns the entry that answers a request, nil if there is none.
+func (m *Model) nextEntry(key string) *entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := m.unused[key]
@@ -154,8 +154,8 @@ func (m *Model) next(key string) *entry {
 	return list[0]
 }
 
-// diverged returns the error for a request that the recording does not answer.
-func (m *Model) diverged(q *request, how string) error {
+// divergedError returns the error for a request that the recording does not answer.
+func (m *Model) divergedError(q *request, how string) error {
 	role := textutil.Truncate(textutil.Sanitize(q.Role), maxShown)
 	return errcode.New(errcode.ScriptDiverged, "recording %s, role %s, step %d: %s", m.name, role, q.step, how).With("step", q.step)
 }

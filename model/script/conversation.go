@@ -36,8 +36,8 @@ type view struct {
 	tools []string
 }
 
-// continues reports whether r is c with something after it.
-func (c *conversation) continues(r model.Request) bool {
+// isContinuedBy reports whether r is c with something after it.
+func (c *conversation) isContinuedBy(r model.Request) bool {
 	self := r.Self
 	self.State = c.self.State
 	return self == c.self && len(c.items) <= len(r.Items) &&
@@ -96,25 +96,25 @@ func (c *conversation) toolsUnknown() bool {
 	return c.first < len(c.views) && c.views[c.first].tools == nil
 }
 
-// recorded returns the recorded answer of a step, nil for the live step.
-func (c *conversation) recorded(step int) *positioned[model.Answer] {
+// recordedAnswer returns the recorded answer of a step, nil for the live step.
+func (c *conversation) recordedAnswer(step int) *positioned[model.Answer] {
 	if step < len(c.answers) {
 		return &c.answers[step]
 	}
 	return nil
 }
 
-// unread returns the message that a receive gets in a step after read messages were
+// unreadMessage returns the message that a receive gets in a step after read messages were
 // received. It returns nil if the receive has to wait.
 //
 // A recorded step gets only a message that is recorded before its answer. If that answer is
 // a Wait after as many messages, the step did not know of the message. The message arrived
 // while the model was being asked.
-func (c *conversation) unread(step, read int) *model.Message {
+func (c *conversation) unreadMessage(step, read int) *model.Message {
 	if read >= len(c.messages) {
 		return nil
 	}
-	message, answer := c.messages[read], c.recorded(step)
+	message, answer := c.messages[read], c.recordedAnswer(step)
 	if answer == nil {
 		return message.entry
 	}

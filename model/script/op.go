@@ -43,7 +43,7 @@ func parseOp(text []byte) (o op, err error) {
 			return o, nil
 		}
 	case opCalls:
-		if len(o.Calls) > 0 && (o.List || len(o.Calls) == 1) && !slices.ContainsFunc(o.Calls, toolCall.invalid) {
+		if len(o.Calls) > 0 && (o.List || len(o.Calls) == 1) && !slices.ContainsFunc(o.Calls, toolCall.isInvalid) {
 			return o, nil
 		}
 	}
@@ -59,8 +59,8 @@ type toolCall struct {
 	Args string `json:"args"`
 }
 
-// invalid reports whether the arguments are not a JSON object.
-func (c toolCall) invalid() bool {
+// isInvalid reports whether the arguments are not a JSON object.
+func (c toolCall) isInvalid() bool {
 	return !strings.HasPrefix(c.Args, "{") || !json.Valid([]byte(c.Args))
 }
 

@@ -43,7 +43,7 @@ func newRun(m *Model, req model.Request) *run {
 // It is there if req continues r's conversation within the same turn. The current step, recorded or
 // live, must also have the state and tools that the script saw in it.
 func (r *run) resumeFrom(req model.Request) bool {
-	if !r.c.continues(req) {
+	if !r.c.isContinuedBy(req) {
 		return false
 	}
 	before := r.c.live.tools
@@ -51,7 +51,7 @@ func (r *run) resumeFrom(req model.Request) bool {
 	if r.c.first > r.next || r.c.toolsUnknown() && !slices.Equal(before, req.Tools) {
 		return false
 	}
-	if a := r.c.recorded(r.next); a != nil && a.entry.MessagesRead != r.read {
+	if a := r.c.recordedAnswer(r.next); a != nil && a.entry.MessagesRead != r.read {
 		return false
 	}
 	v := r.c.view(r.next)
@@ -62,13 +62,13 @@ func (r *run) resumeFrom(req model.Request) bool {
 // step that is not recorded.
 func (r *run) replay(ctx context.Context) (*model.Answer, error) {
 	for {
-		if message := r.c.unread(r.next, r.read); r.op.Op == opReceive && message != nil {
+		if message := r.c.unreadMessage(r.next, r.read); r.op.Op == opReceive && message != nil {
 			if err := r.deliver(ctx, message); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		recorded := r.c.recorded(r.next)
+		recorded := r.c.recordedAnswer(r.next)
 		if recorded == nil {
 			return r.answer(), nil
 		}

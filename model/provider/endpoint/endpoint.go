@@ -60,7 +60,7 @@ func New(config Config) *Endpoint {
 	if config.IdleTimeout == 0 {
 		config.IdleTimeout = time.Minute
 	}
-	config.Client = client(config.Client)
+	config.Client = withoutRedirects(config.Client)
 	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: redact.New(append(config.Secrets[:len(config.Secrets):len(config.Secrets)], config.Key)...)}
 	if u, err := url.Parse(config.URL); err == nil {
 		e.address = e.excerpt(u.Host + u.Path)
@@ -71,9 +71,9 @@ func New(config Config) *Endpoint {
 	return e
 }
 
-// client returns a copy of c that follows no redirects, which would send the
+// withoutRedirects returns a copy of c that follows no redirects, which would send the
 // conversation and the key to another server.
-func client(c *http.Client) *http.Client {
+func withoutRedirects(c *http.Client) *http.Client {
 	copied := http.Client{Transport: newTransport()}
 	if c != nil {
 		copied = *c
@@ -184,22 +184,22 @@ func (e *Endpoint) connError(ctx context.Context, message string) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause == errFirstByteTimeout:
-		return e.transient("did not begin to answer within %v", e.config.FirstByteTimeout)
+		return e.transientError("did not begin to answer within %v", e.config.FirstByteTimeout)
 	case cause == errIdleTimeout:
-		return e.transient("stopped in the middle of its answer: no data for %v", e.config.IdleTimeout)
+		return e.transientError("stopped in the middle of its answer: no data for %v", e.config.IdleTimeout)
 	case cause != nil && cause != errDone:
 		return cause
 	}
-	return e.transient("%s", message)
+	return e.transientError("%s", message)
 }
 
-// truncated is connError for an answer that had begun.
-func (e *Endpoint) truncated(ctx context.Context, err error) error {
+// truncatedError is connError for an answer that had begun.
+func (e *Endpoint) truncatedError(ctx context.Context, err error) error {
 	return e.connError(ctx, "stopped in the middle of its answer: "+e.secret.RedactText(reason(err)))
 }
 
-// transient returns a retryable model.Error that names the model.
-func (e *Endpoint) transient(format string, args ...any) *model.Error {
+// transientError returns a retryable model.Error that names the model.
+func (e *Endpoint) transientError(format string, args ...any) *model.Error {
 	return model.TransientError(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{e.config.Name}, args...)...)
 }
 
@@ -244,7 +244,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.ended = true
 	}
 	if err != nil && err != io.EOF {
-		err = b.endpoint.truncated(b.ctx, err)
+		err = b.endpoint.truncatedError(b.ctx, err)
 	}
 	return n, err
 }

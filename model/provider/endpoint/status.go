@@ -33,7 +33,7 @@ func (e *Endpoint) statusError(ctx context.Context, answer *http.Response, body 
 	}
 	text, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if ctx.Err() != nil {
-		return e.truncated(ctx, err)
+		return e.truncatedError(ctx, err)
 	}
 	return e.ErrorFrom(answer.StatusCode, retryAfter(answer.Header, text), text)
 }
@@ -79,7 +79,7 @@ func (e *Endpoint) ErrorFrom(status int, retryAfter time.Duration, text []byte) 
 		t.RetryAfter = retryAfter
 		return t
 	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict:
-		t := e.transient("failed (status %d): %s", status, quoted)
+		t := e.transientError("failed (status %d): %s", status, quoted)
 		t.RetryAfter = retryAfter
 		return t
 	}
