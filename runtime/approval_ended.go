@@ -62,7 +62,7 @@ func (rt *Runtime) EndedApprovals(ctx context.Context, by identity.Principal) ([
 		return nil, nil
 	}
 	seen := func(e *EndedApproval) bool {
-		return e.voters[by.String()] || e.Request.isFor(vote, e.At)
+		return e.voters[by.String()] || e.Request.isShownTo(vote, e.At)
 	}
 	list, first, err := rt.endedRequests(ctx, seen)
 	if err != nil || len(list) == 0 {

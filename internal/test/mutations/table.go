@@ -1705,7 +1705,7 @@ var mutations = []mutation{
 	},
 	{
 		"calls that were decided are listed for all", "runtime/approval_ended.go",
-		`return e.voters[by.String()] || e.Request.isFor(vote, e.At)`, `_ = vote; return true`,
+		`return e.voters[by.String()] || e.Request.isShownTo(vote, e.At)`, `_ = vote; return true`,
 		"./gateway TestApprovals_ListsWhatBecameOfThem",
 	},
 	{
