@@ -120,7 +120,7 @@ const endedUnseen = "ended"
 // print prints an item on one line.
 func (w *approvalWatcher) print(change client.ApprovalChange) error {
 	if w.c.json {
-		return printLine(w.c.out, change)
+		return printJSONLine(w.c.out, change)
 	}
 	parts := []string{change.At.UTC().Format(time.RFC3339), change.Type, change.ID, change.Tool, "role " + change.Role}
 	if a := change.Approval; a != nil {

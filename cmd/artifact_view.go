@@ -20,10 +20,10 @@ import (
 
 // Limits of a preview.
 const (
-	previewLines = 20
-	previewWidth = 120
-	previewBytes = 64
-	previewImage = 1 << 20 // bytes read to find the size of an image
+	previewLines     = 20
+	previewWidth     = 120
+	hexDumpBytes     = 64
+	imageHeaderBytes = 1 << 20 // bytes read to find the size of an image
 )
 
 // preview returns the beginning of an artifact's content, without characters that control
@@ -68,12 +68,12 @@ var imageSizers = map[string]func(io.Reader) (image.Config, error){
 func binaryPreview(content []byte) string {
 	kind := http.DetectContentType(content)
 	if size, ok := imageSizers[kind]; ok {
-		if c, err := size(bytes.NewReader(content[:min(len(content), previewImage)])); err == nil {
+		if c, err := size(bytes.NewReader(content[:min(len(content), imageHeaderBytes)])); err == nil {
 			return fmt.Sprintf("%s of %d × %d pixels", kind, c.Width, c.Height)
 		}
 	}
-	text := hex.Dump(content[:min(len(content), previewBytes)])
-	if len(content) > previewBytes {
+	text := hex.Dump(content[:min(len(content), hexDumpBytes)])
+	if len(content) > hexDumpBytes {
 		text += "…"
 	}
 	return text

@@ -11,28 +11,28 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// withServers adds to the reason of an unknown tool what may have it: MCP servers, or the
+// addServerHint adds to the reason of an unknown tool what may have it: MCP servers, or the
 // configuration that was not given.
-func withServers(ctx context.Context, c *common, api *client.Client, code errcode.Code, reason string) (string, error) {
+func addServerHint(ctx context.Context, c *common, api *client.Client, code errcode.Code, reason string) (string, error) {
 	if code != errcode.UnknownTool {
 		return reason, nil
 	}
-	hint, err := unconnectedServers(ctx, c, api)
-	return textutil.AddHint(c.withoutConfig(api, reason), hint), err
+	hint, err := serverHint(ctx, c, api)
+	return textutil.AddHint(c.addConfigHint(api, reason), hint), err
 }
 
-// withoutConfig adds a hint to the reason of an unknown tool if there is neither -f nor a serving
+// addConfigHint adds a hint to the reason of an unknown tool if there is neither -f nor a serving
 // process. Only these make the tools of a configuration known.
-func (c *common) withoutConfig(api *client.Client, reason string) string {
+func (c *common) addConfigHint(api *client.Client, reason string) string {
 	if len(c.files) > 0 || !api.IsLocal() {
 		return reason
 	}
 	return textutil.AddHint(reason, "without -f the tools of sources, MCP servers and modules are not known")
 }
 
-// unconnectedServers names the MCP servers of the configuration given with -f whose tools are not
+// serverHint names the MCP servers of the configuration given with -f whose tools are not
 // known. It returns "" if there are no such servers. A command that only looks connects no server.
-func unconnectedServers(ctx context.Context, c *common, api *client.Client) (string, error) {
+func serverHint(ctx context.Context, c *common, api *client.Client) (string, error) {
 	cfg, err := loadConfig(c)
 	if err != nil || cfg == nil || len(cfg.MCPServers) == 0 {
 		return "", err

@@ -25,14 +25,14 @@ import (
 // chat is a conversation at the terminal with the first agent of an open task. The goroutine of run
 // owns its fields.
 type chat struct {
-	c       *common
-	api     *client.Client
-	screen  *terminal
-	live    bool // what is not complete yet is drawn on the screen, see chat_live.go
-	asks    bool // a person at a terminal writes the lines
-	view    *lineView
-	signals <-chan os.Signal
-	start   func(ctx context.Context, text string) (identity.TaskID, error) // starts the open task
+	c           *common
+	api         *client.Client
+	screen      *terminal
+	live        bool // what is not complete yet is drawn on the screen, see chat_live.go
+	interactive bool // a person at a terminal writes the lines
+	view        *lineView
+	signals     <-chan os.Signal
+	start       func(ctx context.Context, text string) (identity.TaskID, error) // starts the open task
 
 	task  identity.TaskID // "" until the first line
 	agent string          // the first agent of the task
@@ -58,7 +58,7 @@ type chatEvent struct {
 func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.Signal) *chat {
 	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen), signals: signals}
 	if f, ok := c.in.(*os.File); ok {
-		t.asks = term.IsTerminal(int(f.Fd()))
+		t.interactive = term.IsTerminal(int(f.Fd()))
 	}
 	if _, ok := screen.currentSize(); ok && isTerminal(c.out) && !c.plain() {
 		t.live = true
@@ -159,7 +159,7 @@ func (t *chat) say(ctx context.Context, line string) error {
 		t.prompt()
 		return nil
 	}
-	t.begin()
+	t.markBusy()
 	t.interrupted = false
 	if t.task != "" {
 		_, err := t.api.SendMessage(ctx, t.agent, client.MessageRequest{Text: line})
@@ -175,7 +175,7 @@ func (t *chat) say(ctx context.Context, line string) error {
 	}
 	t.task, t.agent = id, string(task.Agent)
 	t.questions = remoteQuestioner(func() *client.Client { return t.api }, string(id), promptWriter{t.screen})
-	if t.asks {
+	if t.interactive {
 		t.questions.next, t.questions.begin = t.nextLine, t.beginQuestion
 	}
 	t.events = t.follow(ctx)
@@ -221,7 +221,7 @@ func (t *chat) follow(ctx context.Context) <-chan chatEvent {
 
 // show prints an event. It reports whether the conversation is over.
 func (t *chat) show(e journal.Event) (over bool, err error) {
-	t.progress.observe(e)
+	t.progress.addUsage(e)
 	if ended, ok := e.Body.(journal.TaskEnded); ok {
 		return true, t.showEnd(ended)
 	}
@@ -251,7 +251,7 @@ func (t *chat) showOwn(body journal.EventBody) (line bool) {
 	case journal.TurnFailed:
 		if t.breakLine(); b.Code == errcode.TurnAborted {
 			t.note("the answer is interrupted")
-			t.turnEnded()
+			t.endTurn()
 			return false
 		}
 	}
@@ -260,7 +260,7 @@ func (t *chat) showOwn(body journal.EventBody) (line bool) {
 
 // showDelta prints a part of an answer.
 func (t *chat) showDelta(d journal.ModelDelta) {
-	t.begin() // also when it goes on by itself, with a message of another agent
+	t.markBusy() // also when it goes on by itself, with a message of another agent
 	if d.Restart {
 		t.breakLine()
 		t.printed = ""
@@ -275,12 +275,12 @@ func (t *chat) showAnswer(a model.Answer) (line bool) {
 	case a.Finish == model.FinishResult: // the end of the task has the same text
 		return false
 	case a.Finish.IsUnusable():
-		t.finishUnusable(a)
+		t.finishUnusableAnswer(a)
 		return a.Repair != model.RepairContinue // its text goes on
 	}
-	t.finish(a.Text)
+	t.finishAnswer(a.Text)
 	if a.Finish.EndsTurn() {
-		t.turnEnded()
+		t.endTurn()
 	}
 	return true
 }
@@ -293,7 +293,7 @@ func (t *chat) showEnd(e journal.TaskEnded) error {
 		if json.Unmarshal(e.Result, &text) != nil {
 			text = string(e.Result)
 		}
-		t.finish(text)
+		t.finishAnswer(text)
 		t.note("the agent has ended the conversation")
 		return nil
 	}
@@ -301,15 +301,15 @@ func (t *chat) showEnd(e journal.TaskEnded) error {
 	return errReported
 }
 
-// begin notes that the agent answers.
-func (t *chat) begin() {
+// markBusy notes that the agent answers.
+func (t *chat) markBusy() {
 	if !t.busy {
 		t.busy, t.progress.start = true, time.Now()
 	}
 }
 
-// turnEnded asks for the next line.
-func (t *chat) turnEnded() {
+// endTurn asks for the next line.
+func (t *chat) endTurn() {
 	t.busy, t.interrupted, t.printed = false, false, ""
 	t.redraw()
 	t.prompt()
@@ -317,14 +317,14 @@ func (t *chat) turnEnded() {
 
 // greet tells a person at the terminal what a line is, and how to end.
 func (t *chat) greet() {
-	if t.asks {
+	if t.interactive {
 		t.note("each line is a message to the agent; Ctrl-C interrupts its answer, Ctrl-D ends the conversation")
 	}
 }
 
 // prompt asks for a line if a person is at the terminal.
 func (t *chat) prompt() {
-	if t.asks {
+	if t.interactive {
 		t.breakLine()
 		fmt.Fprint(t.c.err, "> ")
 		t.midLine = t.c.err
@@ -365,16 +365,16 @@ func (t *chat) end(ctx context.Context) error {
 	return err
 }
 
-// finish completes the text of an answer and ends its line.
-func (t *chat) finish(text string) {
-	t.complete(text)
+// finishAnswer completes the text of an answer and ends its line.
+func (t *chat) finishAnswer(text string) {
+	t.printRest(text)
 	t.breakLine()
 	t.printed = ""
 }
 
-// complete prints what is missing of a text, of which parts are printed already. Parts may be
+// printRest prints what is missing of a text, of which parts are printed already. Parts may be
 // missing, because they are sent without acknowledgement.
-func (t *chat) complete(text string) {
+func (t *chat) printRest(text string) {
 	rest, ok := strings.CutPrefix(text, t.printed)
 	if !ok {
 		t.breakLine()
@@ -383,15 +383,15 @@ func (t *chat) complete(text string) {
 	t.write(rest)
 }
 
-// finishUnusable completes the text of an answer that cannot be used. What a continuation
+// finishUnusableAnswer completes the text of an answer that cannot be used. What a continuation
 // adds is printed on the same line.
-func (t *chat) finishUnusable(a model.Answer) {
+func (t *chat) finishUnusableAnswer(a model.Answer) {
 	switch {
 	case a.Repair == model.RepairContinue:
-		t.complete(a.Text)
+		t.printRest(a.Text)
 		t.printed = a.Text
 	case strings.TrimSpace(a.Text) != "":
-		t.finish(a.Text)
+		t.finishAnswer(a.Text)
 	}
 }
 

@@ -181,7 +181,7 @@ func TestChat_ThroughServer(t *testing.T) {
 	}
 	wantTasks(t, data, "cancelled")
 	ch = startChat(t, "", data, "raeder") // no line is sent
-	if err := <-ch.ended; status(err) != 2 || !strings.Contains(err.Error(), `there is no role "raeder" (did you mean "reader"?)`) {
+	if err := <-ch.ended; exitStatus(err) != 2 || !strings.Contains(err.Error(), `there is no role "raeder" (did you mean "reader"?)`) {
 		t.Errorf("unknown role: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestChat_GreetsPerson(t *testing.T) {
 		var log strings.Builder
 		c := &common{launcher: launcher, in: strings.NewReader(""), out: io.Discard, err: &log}
 		ch := newChat(c, nil, newTerminal(c.err), nil)
-		ch.asks = asks
+		ch.interactive = asks
 		if err := ch.run(t.Context()); err != nil {
 			t.Error(err)
 		}

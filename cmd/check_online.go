@@ -32,8 +32,8 @@ func probeOnline(ctx context.Context, c *common, cfg *config.Config) (list []app
 	return list, s.CloseWithin(closeTimeout)
 }
 
-// anyFailed returns errReported if something that was contacted cannot be used.
-func anyFailed(list []app.ServiceProbe) error {
+// checkProbes returns errReported if something that was contacted cannot be used.
+func checkProbes(list []app.ServiceProbe) error {
 	for _, s := range list {
 		if s.Err != nil {
 			return errReported

@@ -34,7 +34,7 @@ func runCheckSandbox(ctx context.Context, c *common) error {
 		out.Refused = sandboxTools
 	}
 	if c.json {
-		err = printLine(c.out, out)
+		err = printJSONLine(c.out, out)
 	} else {
 		_, err = fmt.Fprintln(c.out, strings.Join(sandboxLines(isolation.Available(), out.Checks), "\n"))
 	}

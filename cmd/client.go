@@ -34,10 +34,10 @@ func (c *common) getenv(name string) string {
 // short for a person and long for a process with much to do.
 const answerTimeout = 10 * time.Second
 
-// healthChecks is how often a command asks whether a process answers. A process may be
+// healthAttempts is how often a command asks whether a process answers. A process may be
 // killed while it starts another process. It then leaves its socket to the other process
 // for a moment. Connections to the socket end without an answer.
-const healthChecks = 3
+const healthAttempts = 3
 
 // dialServing is newClient, and checks that the process answers. It gives up on a process that
 // accepts connections and does not answer, such as a stopped process (SIGSTOP).
@@ -48,7 +48,7 @@ func dialServing(ctx context.Context, c *common) (*client.Client, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.answerTimeout, answerTimeout))
 	defer cancel()
-	for range healthChecks {
+	for range healthAttempts {
 		if _, err = api.CheckHealth(limited); err == nil || errors.Is(err, client.ErrNotServed) || limited.Err() != nil {
 			break
 		}

@@ -46,11 +46,11 @@ func fitColumns(text string, n int) string {
 	if columnsOf(text) <= n {
 		return text
 	}
-	return text[:cutColumns(text, n-1)] + "…"
+	return text[:bytesInColumns(text, n-1)] + "…"
 }
 
-// cutColumns returns how many bytes of text fit in n columns.
-func cutColumns(text string, n int) int {
+// bytesInColumns returns how many bytes of text fit in n columns.
+func bytesInColumns(text string, n int) int {
 	for i, r := range text {
 		if n -= runeColumns(r); n < 0 {
 			return i
@@ -65,18 +65,18 @@ func lastRows(text string, n, count int) []string {
 	var rows []string
 	for line := range strings.SplitSeq(text, "\n") {
 		for line = strings.TrimRight(line, " "); line != ""; {
-			cut := wrapAt(line, n)
+			cut := rowBytes(line, n)
 			rows, line = append(rows, strings.TrimRight(line[:cut], " ")), strings.TrimLeft(line[cut:], " ")
 		}
 	}
 	return rows[max(0, len(rows)-count):]
 }
 
-// wrapAt returns how many bytes of a line go into a row of n columns. The line is not empty.
+// rowBytes returns how many bytes of a line go into a row of n columns. The line is not empty.
 // The row ends at a space, unless a word takes half of the row. It has at least one
 // character.
-func wrapAt(line string, n int) int {
-	cut := cutColumns(line, n)
+func rowBytes(line string, n int) int {
+	cut := bytesInColumns(line, n)
 	if cut == len(line) {
 		return cut
 	}

@@ -55,7 +55,7 @@ func newAgentListCommand(c *common) *cobra.Command {
 }
 
 func runAgentList(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
-	task, err := filterTask(ctx, api, o.task)
+	task, err := findFilterTask(ctx, api, o.task)
 	if err != nil {
 		return err
 	}
@@ -114,14 +114,14 @@ the list of agents, each with its parent.`,
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`, or of the last one")
-	limit.register(cmd)
+	limit.addFlag(cmd)
 	return cmd
 }
 
 // treeTasks lists the newest tasks with their agents, or only the task with an id.
 func treeTasks(ctx context.Context, c *common, api *client.Client, id string, limit *taskLimit) (iter.Seq2[client.Task, error], error) {
 	if id == "" {
-		return limit.query(ctx, c, api, client.TaskQuery{Agents: true})
+		return limit.listTasks(ctx, c, api, client.TaskQuery{Agents: true})
 	}
 	task, err := findTask(ctx, api, id) // with its agents
 	if err != nil {

@@ -49,7 +49,7 @@ func runAgentTranscript(ctx context.Context, c *common, api *client.Client, ref 
 			return readErr
 		}
 		if err == nil && inConversation(agent, e) {
-			err = t.event(e)
+			err = t.print(e)
 		}
 		if err != nil {
 			return err

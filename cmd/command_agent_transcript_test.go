@@ -96,7 +96,7 @@ func TestTranscript_SanitizesEvents(t *testing.T) {
 				journal.ToolResult{Call: "c", Tool: s, Result: raw}, journal.ToolResult{Call: "c", Tool: s, Result: contentResult(t, s)}, journal.ToolError{Call: "d", Tool: s, Code: errcode.Code(s), Result: raw},
 				journal.StateTransition{To: s}, journal.ContextCompressed{Summary: s}, journal.TurnFailed{Message: s}, journal.AgentTerminated{Reason: s},
 			} {
-				if err := view.event(journal.Event{Body: body}); err != nil {
+				if err := view.print(journal.Event{Body: body}); err != nil {
 					t.Fatal(err)
 				}
 			}

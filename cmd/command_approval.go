@@ -163,7 +163,7 @@ approvers that the rules need must approve the same pattern, else only this call
 			return runApprovalDecide(ctx, c, api, ids, d)
 		}),
 	}
-	further.add(cmd)
+	further.addFlags(cmd)
 	cmd.Flags().StringVar(&args, "args", "", "the arguments of the call, a JSON object, in place of those of the agent")
 	cmd.Flags().BoolVar(&d.Override, "override", false, "approve as an operator in place of the approvers; needs --reason")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the record")

@@ -22,7 +22,7 @@ type patternFlags struct {
 	time time.Duration
 }
 
-func (f *patternFlags) add(cmd *cobra.Command) {
+func (f *patternFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.args, "pattern", "", "also approve further calls in this task whose arguments fit, such as "+patternExample)
 	cmd.Flags().IntVar(&f.uses, "uses", 0, "how many further calls the pattern approves")
 	cmd.Flags().DurationVar(&f.time, "for", 0, "how long the pattern approves calls, such as 30m")

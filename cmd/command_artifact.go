@@ -42,7 +42,7 @@ func newArtifactListCommand(c *common) *cobra.Command {
 }
 
 func runArtifactList(ctx context.Context, out io.Writer, api *client.Client, task string, asJSON bool) error {
-	id, err := filterTask(ctx, api, task)
+	id, err := findFilterTask(ctx, api, task)
 	if err != nil {
 		return err
 	}

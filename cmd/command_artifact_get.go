@@ -118,7 +118,7 @@ func forTerminal(content []byte) ([]byte, error) {
 
 // runArtifactGetAll writes all artifacts of a task, oldest first.
 func runArtifactGetAll(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
-	task, err := filterTask(ctx, api, o.task)
+	task, err := findFilterTask(ctx, api, o.task)
 	if err != nil {
 		return err
 	}

@@ -80,15 +80,15 @@ func newCanCommand(c *common) *cobra.Command {
 				return err
 			}
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-				return runAsk(ctx, c, api, q)
+				return answerQuestion(ctx, c, api, q)
 			})(cmd, args)
 		},
 	}
-	o.bind(cmd.Flags())
+	o.addFlags(cmd.Flags())
 	return cmd
 }
 
-func (o *canOptions) bind(flags *pflag.FlagSet) {
+func (o *canOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.role, "role", "", "check for this `role`, by id or name")
 	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
 	flags.StringVar(&o.caller, "caller", "", "check for this external `caller`: the name of a token or a user, or USER@ROLE")
@@ -99,8 +99,8 @@ func (o *canOptions) bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
 }
 
-// runAsk answers a question in the form that it asks for.
-func runAsk(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+// answerQuestion answers a question in the form that it asks for.
+func answerQuestion(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	if q.Who != "" {
 		return printWho(ctx, c, api, q)
 	}
@@ -208,7 +208,7 @@ func printCanTable(ctx context.Context, c *common, api *client.Client, q client.
 	if c.json {
 		return printJSON(c.out, list)
 	}
-	hint, err := unconnectedServers(ctx, c, api)
+	hint, err := serverHint(ctx, c, api)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func runCan(ctx context.Context, c *common, api *client.Client, q client.Questio
 	if err != nil {
 		return subjectError(q, err)
 	}
-	if v.Reason, err = withServers(ctx, c, api, v.Code, v.Reason); err != nil {
+	if v.Reason, err = addServerHint(ctx, c, api, v.Code, v.Reason); err != nil {
 		return err
 	}
 	shown := verdictView{Verdict: v}
@@ -382,7 +382,7 @@ type holderView struct {
 func printWho(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	h, err := api.ListHolders(ctx, q)
 	if err = subjectError(q, err); err == nil {
-		h.Reason, err = withServers(ctx, c, api, h.Code, h.Reason)
+		h.Reason, err = addServerHint(ctx, c, api, h.Code, h.Reason)
 	}
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {

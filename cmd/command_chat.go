@@ -124,7 +124,7 @@ func chatHere(ctx context.Context, c *common, role string, signals <-chan os.Sig
 // input.
 func checkChatConfig(c *common, cfg *config.Config) error {
 	if cfg == nil {
-		return cmp.Or(c.needOrganization(), errNoConfig("chat"))
+		return cmp.Or(c.requireOrganization(), errNoConfig("chat"))
 	}
 	for _, m := range cfg.UsedModels() {
 		if m.Type == config.ModelHuman {

@@ -70,7 +70,7 @@ func runChecks(ctx context.Context, c *common, online bool) error {
 		services, err = probeOnline(ctx, c, cfg)
 	}
 	if c.json {
-		return errors.Join(printCheck(c, cfg, notes, isolation, services, err), anyFailed(services))
+		return errors.Join(printCheck(c, cfg, notes, isolation, services, err), checkProbes(services))
 	}
 	for _, note := range notes {
 		fmt.Fprintln(c.err, "~ "+textutil.Sanitize(note))
@@ -84,7 +84,7 @@ func runChecks(ctx context.Context, c *common, online bool) error {
 	for _, s := range services {
 		fmt.Fprintln(c.out, textutil.Sanitize(probeLine(s)))
 	}
-	if err := anyFailed(services); err != nil {
+	if err := checkProbes(services); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
@@ -186,7 +186,7 @@ func printCheck(c *common, cfg *config.Config, notes []string, isolation sandbox
 	if services != nil {
 		out["services"] = probeItems(services)
 	}
-	if err := printLine(c.out, out); err != nil {
+	if err := printJSONLine(c.out, out); err != nil {
 		return err
 	}
 	if err != nil {

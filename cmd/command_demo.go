@@ -79,7 +79,7 @@ func runDemo(ctx context.Context, c *common, input string, given bool) error {
 		return err
 	}
 	spec := org.TaskSpec{Text: demoTask, Caller: identity.ByOperator("cli"), Workspace: dir}
-	if err := sandboxUnavailable(ctx, c); err != nil {
+	if err := checkSandbox(ctx, c); err != nil {
 		cfg.Command.Open = true
 		fmt.Fprintf(c.err, "%v; the demo runs its own scripts without a sandbox\n", err)
 	}
@@ -90,7 +90,7 @@ func runDemo(ctx context.Context, c *common, input string, given bool) error {
 		if err != nil {
 			return err
 		}
-		if err := s.watch(ctx, c, id, before); err != nil {
+		if err := s.followTask(ctx, c, id, before); err != nil {
 			return err
 		}
 		err = checkReport(report)
@@ -111,8 +111,8 @@ func checkReport(path string) error {
 	return nil
 }
 
-// sandboxUnavailable returns why this system has no sandbox; nil if it has one.
-func sandboxUnavailable(ctx context.Context, c *common) error {
+// checkSandbox returns why this system has no sandbox; nil if it has one.
+func checkSandbox(ctx context.Context, c *common) error {
 	_, err := c.launcher.Run(ctx, sandbox.Job{Argv: []string{"true"}})
 	return err
 }
@@ -200,13 +200,13 @@ func printNextCommands(c *common, report string, written bool, id identity.TaskI
 		"task show " + string(id), "agent tree", "role list",
 		"can --role clerk run_command", "can --who run_javascript", "artifact list",
 	} {
-		fmt.Fprintf(c.err, "  %s%s %s%s\n", c.localPrefix(), programName(), line, c.dataFlag())
+		fmt.Fprintf(c.err, "  %s%s %s%s\n", c.unsetPrefix(), programName(), line, c.dataFlag())
 	}
 }
 
-// localPrefix unsets the variables that name a gateway, for suggested commands that work on
+// unsetPrefix unsets the variables that name a gateway, for suggested commands that work on
 // a directory of this machine; "" if they are not set.
-func (c *common) localPrefix() (prefix string) {
+func (c *common) unsetPrefix() (prefix string) {
 	for _, name := range []string{urlVariable, tokenVariable} {
 		if c.getenv(name) != "" {
 			prefix += name + "= "

@@ -80,7 +80,7 @@ func runGroupShow(ctx context.Context, out io.Writer, api *client.Client, id str
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	return printTools(ctx, out, api, id, false)
+	return runToolList(ctx, out, api, id, false)
 }
 
 // hoursText returns the hours of a group; "" without hours.

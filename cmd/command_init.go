@@ -149,11 +149,11 @@ type starterOutput struct {
 func printStarter(c *common, files []starterFile, model string) error {
 	config := " -f " + quoteWord(files[0].path)
 	shown := starterOutput{Commands: []string{
-		c.localPrefix() + programName() + " run" + config + c.dataFlag() + ` "Remember the milk"`,
-		c.localPrefix() + programName() + " can" + config + c.dataFlag() + " --who write_file",
+		c.unsetPrefix() + programName() + " run" + config + c.dataFlag() + ` "Remember the milk"`,
+		c.unsetPrefix() + programName() + " can" + config + c.dataFlag() + " --who write_file",
 	}}
 	if model != "script" {
-		shown.Commands = slices.Insert(shown.Commands, 0, c.localPrefix()+programName()+" model test"+config+c.dataFlag()+" main")
+		shown.Commands = slices.Insert(shown.Commands, 0, c.unsetPrefix()+programName()+" model test"+config+c.dataFlag()+" main")
 	}
 	for _, f := range files {
 		shown.Files = append(shown.Files, f.path)

@@ -53,11 +53,11 @@ as "run --json" does.`,
 			})(cmd, args)
 		},
 	}
-	o.bind(cmd.Flags())
+	o.addFlags(cmd.Flags())
 	return cmd
 }
 
-func (o *logOptions) bind(flags *pflag.FlagSet) {
+func (o *logOptions) addFlags(flags *pflag.FlagSet) {
 	o.flags = flags
 	flags.StringVar(&o.query.Task, "task", "", "only events of this `task`, by id or as \"last\"")
 	flags.StringVar(&o.query.Agent, "agent", "", "only events of this `agent`, by id or role name")
@@ -147,7 +147,7 @@ func showLog(ctx context.Context, c *common, api *client.Client, o *logOptions, 
 			return nil
 		}
 		if err == nil {
-			err = v.event(e)
+			err = v.show(e)
 		}
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func showNewest(ctx context.Context, c *common, api *client.Client, q client.Eve
 		fmt.Fprintf(c.err, "only the newest %s shown; --limit 0 shows all\n", counted(limit, "event is", "events are"))
 	}
 	for _, e := range slices.Backward(list) {
-		if err := v.event(e); err != nil {
+		if err := v.show(e); err != nil {
 			return 0, err
 		}
 	}

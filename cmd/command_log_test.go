@@ -197,7 +197,7 @@ func TestLogView_DescribesContents(t *testing.T) {
 		{Type: tool.ImageContent, MIMEType: "image/png", Size: 73, Ref: "artifact:5c8c53b4"}, {Type: tool.LinkContent, URI: "mem://a", Name: "a"},
 	}}
 	view := newLogView(&common{out: &out, env: func(string) (string, bool) { return "", false }})
-	if err := view.event(journal.Event{Role: "artist", Body: journal.ToolResult{Tool: "draw", Result: result.JSON()}}); err != nil {
+	if err := view.show(journal.Event{Role: "artist", Body: journal.ToolResult{Tool: "draw", Result: result.JSON()}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := `draw → a dot; image, image/png, artifact:5c8c53b4, 73 bytes; resource_link, a, mem://a; {"n":1}`; !strings.Contains(out.String(), want) {
@@ -231,7 +231,7 @@ func TestLogView_SanitizesEvents(t *testing.T) {
 		}
 		for _, e := range events {
 			var out bytes.Buffer
-			if err := newLogView(&common{out: &out, env: func(string) (string, bool) { return "", false }}).event(e); err != nil {
+			if err := newLogView(&common{out: &out, env: func(string) (string, bool) { return "", false }}).show(e); err != nil {
 				t.Fatal(err)
 			}
 			if out.Len() > 0 && strings.Count(out.String(), "\n") != 1 {

@@ -56,7 +56,7 @@ func runMCP(ctx context.Context, c *common, o *mcpOptions) error {
 		if err != nil {
 			return err
 		}
-		role, err := findRole(ctx, api, o.role)
+		role, err := findRoleID(ctx, api, o.role)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (o *mcpOptions) servedWorkspace(c *common) (string, error) {
 // serveMCPLocally runs the organization in this process. began reports whether it could open
 // the data directory; if not, another process may have it, and the caller tries again.
 func serveMCPLocally(ctx context.Context, c *common, o *mcpOptions) (began bool, err error) {
-	if err := c.needOrganization(); err != nil {
+	if err := c.requireOrganization(); err != nil {
 		return false, err
 	}
 	cfg, err := loadConfig(c)
@@ -101,7 +101,7 @@ func serveMCPLocally(ctx context.Context, c *common, o *mcpOptions) (began bool,
 		if err != nil {
 			return err
 		}
-		role, err := findRole(ctx, api, o.role)
+		role, err := findRoleID(ctx, api, o.role)
 		if err == nil {
 			err = s.MCP.ServeStdio(ctx, c.in, c.out, mcpserver.StdioClient{Sender: identity.ByOperator("operator"), Role: role, Roots: o.workspace != ""})
 		}

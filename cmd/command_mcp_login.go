@@ -50,7 +50,7 @@ operator trusts now.`,
   ROLECALL_URL=https://agents.example.com ROLECALL_TOKEN=$TOKEN rolecall mcp login web`,
 		Args: exactArgs(1, "the name of one MCP server"),
 		RunE: withClient(c, createIfMissing, func(ctx context.Context, api *client.Client, args []string) error {
-			return runLogin(ctx, c, api, args[0], o)
+			return runMCPLogin(ctx, c, api, args[0], o)
 		}),
 	}
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "print the address of the page, and open no browser")
@@ -84,13 +84,13 @@ func newMCPLoginsCommand(c *common) *cobra.Command {
 		Example: "  rolecall mcp logins -f org.yaml",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return runLogins(ctx, c, api)
+			return runMCPLogins(ctx, c, api)
 		}),
 	}
 }
 
-// runLogins prints the logins. A server without one is a line, too.
-func runLogins(ctx context.Context, c *common, api *client.Client) error {
+// runMCPLogins prints the logins. A server without one is a line, too.
+func runMCPLogins(ctx context.Context, c *common, api *client.Client) error {
 	type line struct {
 		Server string `json:"server"`
 		client.MCPLogin
@@ -130,9 +130,9 @@ func printLogin(c *common, verb, server string, login client.MCPLogin) error {
 	return err
 }
 
-// runLogin logs in: it listens for the browser, shows the page of the issuer, and passes on what
+// runMCPLogin logs in: it listens for the browser, shows the page of the issuer, and passes on what
 // the browser brings.
-func runLogin(ctx context.Context, c *common, api *client.Client, server string, o *loginOptions) error {
+func runMCPLogin(ctx context.Context, c *common, api *client.Client, server string, o *loginOptions) error {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
 	if err != nil {
 		return fmt.Errorf("listen for the browser: %w", err)
@@ -146,7 +146,7 @@ func runLogin(ctx context.Context, c *common, api *client.Client, server string,
 		return fmt.Errorf("log in to %s: %w", server, err)
 	}
 	answers := make(chan url.Values, 1)
-	stop := receiveBrowser(listener, stateOf(offer.URL), answers)
+	stop := serveCallback(listener, stateOf(offer.URL), answers)
 	defer stop()
 	closePage, err := c.showPage(server, offer, o)
 	if err != nil {
@@ -165,13 +165,13 @@ func runLogin(ctx context.Context, c *common, api *client.Client, server string,
 		return printLogin(c, "logged in to", server, login)
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(loginPatience):
-		return fmt.Errorf("log in to %s: the browser did not come back within %v; begin again", server, loginPatience)
+	case <-time.After(loginTimeout):
+		return fmt.Errorf("log in to %s: the browser did not come back within %v; begin again", server, loginTimeout)
 	}
 }
 
-// loginPatience is how long a person may take. The server waits as long.
-const loginPatience = 10 * time.Minute
+// loginTimeout is how long a person may take. The server waits as long.
+const loginTimeout = 10 * time.Minute
 
 // showPage tells the person where to log in, and opens the page unless that is not wanted. closePage
 // must be called when the login has ended.
@@ -216,9 +216,9 @@ func isAnswer(q url.Values, state string) bool {
 		!slices.ContainsFunc([]string{"code", "iss", "error"}, func(name string) bool { return len(q[name]) > 1 })
 }
 
-// receiveBrowser serves the page to which the issuer sends the browser, until stop is called. The
+// serveCallback serves the page to which the issuer sends the browser, until stop is called. The
 // first answer with the state of the request is put into answers.
-func receiveBrowser(listener net.Listener, state string, answers chan<- url.Values) (stop func()) {
+func serveCallback(listener net.Listener, state string, answers chan<- url.Values) (stop func()) {
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Referrer-Policy", "no-referrer")

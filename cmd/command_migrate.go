@@ -69,7 +69,7 @@ func runMigrate(c *common, path string, write bool) error {
 		_, err = fmt.Fprintf(c.err, "%s is already in the current format\n", textutil.Sanitize(path))
 		return err
 	}
-	backup, err := replaceFile(path, data, out)
+	backup, err := replaceWithBackup(path, data, out)
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", path, err)
 	}
@@ -90,9 +90,9 @@ func printPrebuilt(c *common, path string, write bool) error {
 	return err
 }
 
-// replaceFile replaces the content of a file in one step and keeps its mode. The old content
+// replaceWithBackup replaces the content of a file in one step and keeps its mode. The old content
 // is kept in the backup file. If it fails it leaves no other file behind.
-func replaceFile(path string, old, data []byte) (string, error) {
+func replaceWithBackup(path string, old, data []byte) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err

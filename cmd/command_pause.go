@@ -35,7 +35,7 @@ With --all, no agent works and every call of an outside caller is denied.`,
 			return runPause(ctx, c, api, o, args)
 		}),
 	}
-	o.register(cmd)
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -57,7 +57,7 @@ A task that an error or its budget has paused goes on with "rolecall task retry"
 			return runPause(ctx, c, api, o, args)
 		}),
 	}
-	o.register(cmd)
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -69,7 +69,7 @@ type pauseOptions struct {
 	reason string
 }
 
-func (o *pauseOptions) register(cmd *cobra.Command) {
+func (o *pauseOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.role, "role", "", o.verb+" a `role`, by id or name")
 	cmd.Flags().BoolVar(&o.all, "all", false, o.verb+" the whole organization")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "reason (recorded)")

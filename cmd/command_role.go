@@ -225,13 +225,13 @@ type roleOptions struct {
 	flags *pflag.FlagSet
 }
 
-func (o *roleOptions) bind(flags *pflag.FlagSet) {
+func (o *roleOptions) addFlags(flags *pflag.FlagSet) {
 	o.flags = flags
 	flags.StringVar(&o.description, "description", "", "`text` of one line that says what its agents are for; models that choose a role read it")
 	flags.StringVar(&o.prompt, "prompt", "", "system `prompt` of its agents")
 	flags.StringVar(&o.model, "model", "", "`name` of the model of its agents; default: the organization's model")
-	o.use.bind(flags, "use", "its agents can use")
-	o.grant.bind(flags, "grant", "its agents can grant to roles they create")
+	o.use.addFlags(flags, "use", "its agents can use")
+	o.grant.addFlags(flags, "grant", "its agents can grant to roles they create")
 	flags.VarPF(&o.toolGated, "tool-gated", "", "its agents answer from the results of their tools only; strict withholds answers of turns without a successful call").NoOptDefVal = toolgroups.Gated.String()
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
 	flags.StringVar(&o.tasksAs, "tasks-as", "", "bound the tasks of its callers by what this `role` may use, and let them start tasks; none for their own role")
@@ -324,7 +324,7 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 	if q.Bind, err = readBounds(o.bounds); err != nil {
 		return q, err
 	}
-	q.Defaults = o.defaults(q)
+	q.Defaults = o.resetFields(q)
 	return q, nil
 }
 
@@ -343,8 +343,8 @@ func readBounds(path string) (json.RawMessage, error) {
 	return text, nil
 }
 
-// defaults returns the fields that the flags set back to their default.
-func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
+// resetFields returns the fields that the flags set back to their default.
+func (o *roleOptions) resetFields(q client.RoleRequest) (fields []org.RoleField) {
 	for _, f := range []struct {
 		reset bool
 		field org.RoleField
@@ -385,7 +385,7 @@ type groupOptions struct {
 	given             func() bool // reports whether ids were given
 }
 
-func (o *groupOptions) bind(flags *pflag.FlagSet, name, what string) {
+func (o *groupOptions) addFlags(flags *pflag.FlagSet, name, what string) {
 	o.flag = name
 	o.given = func() bool { return flags.Changed(name) }
 	flags.StringSliceVar(&o.ids, name, nil, "tool `groups` "+what)
@@ -440,7 +440,7 @@ what that other role can use bounds the tasks instead.`,
 			return runRoleCreate(cmd.Context(), c, o)
 		},
 	}
-	o.bind(cmd.Flags())
+	o.addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -449,7 +449,7 @@ func runRoleCreate(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
-	api, done, err := connect(ctx, c, o.access(createIfMissing, tryCreate))
+	api, done, err := connect(ctx, c, o.access(createIfMissing, createInCopy))
 	if err != nil {
 		return err
 	}
@@ -524,7 +524,7 @@ one since.`,
 			return runRoleUpdate(cmd.Context(), c, args[0], o)
 		},
 	}
-	o.bind(cmd.Flags())
+	o.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&o.name, "name", "", "new `name` of the role")
 	cmd.Flags().Uint64Var(&o.revision, "revision", 0, "change the role only if it has this `revision`, as role show prints it")
 	return cmd

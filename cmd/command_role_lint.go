@@ -106,7 +106,7 @@ func lintFields(l client.RoleLint) fields {
 	if l.Grants > 0 {
 		f = append(f, [2]string{"grants", fmt.Sprintf("%d roles, agents and tasks", l.Grants)})
 	}
-	if gone := goneTools(l.Tools); gone != "" {
+	if gone := unregisteredTools(l.Tools); gone != "" {
 		f = append(f, [2]string{"gone", gone})
 	}
 	if len(l.Denied) > 0 {
@@ -134,8 +134,8 @@ func recordText(l client.RoleLint) string {
 	return text
 }
 
-// goneTools names the tools that were called and are not registered now.
-func goneTools(list []client.LintTool) string {
+// unregisteredTools names the tools that were called and are not registered now.
+func unregisteredTools(list []client.LintTool) string {
 	var gone []client.LintTool
 	for _, t := range list {
 		if t.Gone {

@@ -155,7 +155,7 @@ func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec) e
 		if err != nil {
 			return c.startError(err)
 		}
-		return s.watch(ctx, c, id, before)
+		return s.followTask(ctx, c, id, before)
 	})
 }
 
@@ -176,11 +176,11 @@ func (c *common) startError(err error) error {
 // startOrResume starts a task or resumes the one of --resume, and returns its id.
 func (s *session) startOrResume(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if o.resume != "" {
-		id, err := s.findTask(ctx, o.resume)
+		id, err := s.findTaskID(ctx, o.resume)
 		if err != nil {
 			return "", err
 		}
-		s.noteStopped(ctx, c, id)
+		s.printContinueHint(ctx, c, id)
 		return id, s.ResumeTask(ctx, id, cfg)
 	}
 	api, err := s.Client()
@@ -196,16 +196,16 @@ func (s *session) startOrResume(ctx context.Context, c *common, o *runOptions, s
 	return s.StartTask(ctx, spec, cfg)
 }
 
-// noteStopped says on stderr which command lets a task go on that --resume does not continue.
-func (s *session) noteStopped(ctx context.Context, c *common, id identity.TaskID) {
+// printContinueHint says on stderr which command lets a task go on that --resume does not continue.
+func (s *session) printContinueHint(ctx context.Context, c *common, id identity.TaskID) {
 	task, err := s.Runtime.TaskRecord(ctx, id) // ResumeTask reports an error
 	if err == nil && (task.Status == org.Failed || task.Status == org.Cancelled) {
 		fmt.Fprintf(c.err, "~ the task is %s; let it go on with: %s task retry %s%s%s\n", task.Status, programName(), id, c.fileFlags(), c.dataFlag())
 	}
 }
 
-// findTask returns the id of the task that a reference names, which may be unknown.
-func (s *session) findTask(ctx context.Context, ref string) (identity.TaskID, error) {
+// findTaskID returns the id of the task that a reference names, which may be unknown.
+func (s *session) findTaskID(ctx context.Context, ref string) (identity.TaskID, error) {
 	api, err := s.Client()
 	if err != nil {
 		return "", err
@@ -290,15 +290,15 @@ func parseInputs(inputs []string) (json.RawMessage, error) {
 	return json.Marshal(object)
 }
 
-// watch shows the events of a task after event before, waits for its end, and prints the
+// followTask shows the events of a task after event before, waits for its end, and prints the
 // result.
-func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
+func (s *session) followTask(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
 	if err := s.printLimits(ctx, c, id); err != nil && ctx.Err() == nil {
 		return err
 	}
 	s.printNotes()
-	err := s.show(ctx, c, id, before)
+	err := s.showEvents(ctx, c, id, before)
 	if err != nil && !persist.IsClosed(err) {
 		return err
 	}
@@ -307,31 +307,31 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 		task, err = s.Runtime.WaitTask(ctx, id)
 	}
 	if err != nil {
-		return s.interrupted(ctx, c, id, err)
+		return s.reportStopped(ctx, c, id, err)
 	}
 	if u, err := s.Runtime.TaskUsage(ctx, id); err == nil && s.CountsTokens() {
 		printUsage(c, u)
 	}
 	if task.Status == org.Paused {
-		return c.pausedError(id, *task.Pause, c.fileFlags())
+		return c.reportPaused(id, *task.Pause, c.fileFlags())
 	}
 	return printResult(c, org.TaskEnd{Status: task.Status, Result: task.Result, Incomplete: task.Incomplete, Error: task.Error})
 }
 
-// pausedError prints how to let a paused task go on, and returns the error of a command that
+// reportPaused prints how to let a paused task go on, and returns the error of a command that
 // waited for its end. The last event says why it is paused. files are the flags that name
 // the configuration. Without them the task keeps the configuration that is recorded with it.
-func (c *common) pausedError(id identity.TaskID, why org.TaskPause, files string) error {
+func (c *common) reportPaused(id identity.TaskID, why org.TaskPause, files string) error {
 	more, hint := "", ""
 	if why.Code == errcode.BudgetExceeded {
 		more, hint = " --tokens 100000", " (or --cost, or --calls: more of what is spent)"
 	}
-	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s%s%s%s\n", goOnCommand(id, why, more), files, c.dataFlag(), hint)
+	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s%s%s%s\n", continueCommand(id, why, more), files, c.dataFlag(), hint)
 	return errReported
 }
 
-// goOnCommand returns the command that lets a paused task go on. more are flags of a retry.
-func goOnCommand(id identity.TaskID, why org.TaskPause, more string) string {
+// continueCommand returns the command that lets a paused task go on. more are flags of a retry.
+func continueCommand(id identity.TaskID, why org.TaskPause, more string) string {
 	if why.Code == errcode.Paused {
 		return fmt.Sprintf("%s resume %s", programName(), id)
 	}
@@ -373,9 +373,9 @@ func printUsage(c *common, u model.TokenUsage) {
 	fmt.Fprintln(c.err, line)
 }
 
-// show prints the events of a task until it ends, it is paused, or ctx ends. An earlier process has shown
+// showEvents prints the events of a task until it ends, it is paused, or ctx ends. An earlier process has shown
 // the events up to before, so the view only learns from them, except for the result.
-func (s *session) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
+func (s *session) showEvents(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	task, err := s.Runtime.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -389,10 +389,10 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		}
 		stops := s.Runtime.EndsTask(e) || s.isPausedBy(e)
 		if e.Seq > 0 && e.Seq <= before && !stops {
-			view.observe(e)
+			view.learn(e)
 			continue
 		}
-		if err := view.event(e); err != nil || stops {
+		if err := view.show(e); err != nil || stops {
 			return err
 		}
 		if err := questions.handle(ctx, e); err != nil {
@@ -426,9 +426,9 @@ func (s *session) isPausedBy(e journal.Event) bool {
 	return ok && task.Status == org.Paused
 }
 
-// interrupted handles an error of watch: if ctx or the store has ended, it prints how to
+// reportStopped handles an error of followTask: if ctx or the store has ended, it prints how to
 // resume the task.
-func (s *session) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
+func (s *session) reportStopped(ctx context.Context, c *common, id identity.TaskID, err error) error {
 	stopped := persist.IsClosed(err) // may be seen before ctx ends
 	if ctx.Err() == nil && !stopped {
 		return err

@@ -111,13 +111,13 @@ func (s *session) serveHTTP(ctx context.Context, l *app.HTTPListener, begin func
 // proceed. It then watches the configuration, removes files as its retention says, runs the
 // triggers and sends notifications. It prints the addresses. The caller calls end.
 func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config, l *app.HTTPListener) (end func(), err error) {
-	if err := s.startup(ctx, c, cfg); err != nil {
+	if err := s.applyAndResume(ctx, c, cfg); err != nil {
 		return nil, err
 	}
 	s.MarkReady()
 	stopWatch, stopRetention, stopTriggers, stopNotifications := s.WatchConfig(ctx), s.RunRetention(ctx), s.RunTriggers(ctx), s.RunNotifications(ctx)
 	end = func() { stopNotifications(); stopTriggers(); stopRetention(); stopWatch() }
-	if err := s.printAddress(c, l); err != nil {
+	if err := s.printAddresses(c, l); err != nil {
 		return end, err
 	}
 	raiseGCPercent()
@@ -141,8 +141,8 @@ type serveOutput struct {
 	Brokers []string `json:"brokers,omitempty"` // HOST:PORT at which tool services connect
 }
 
-// printAddress prints the addresses of the API on stderr, and with --json on stdout.
-func (s *session) printAddress(c *common, l *app.HTTPListener) error {
+// printAddresses prints the addresses of the API on stderr, and with --json on stdout.
+func (s *session) printAddresses(c *common, l *app.HTTPListener) error {
 	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: l.URL(), Token: l.Token, Brokers: s.BrokerAddresses()}
 	fmt.Fprintf(s.notices, "serving %s\n", shown.Socket)
 	if l.Token == "" {
@@ -162,8 +162,8 @@ func (s *session) printAddress(c *common, l *app.HTTPListener) error {
 	return printJSON(c.out, shown)
 }
 
-// startup applies the configuration and resumes all unfinished tasks.
-func (s *session) startup(ctx context.Context, c *common, cfg *config.Config) error {
+// applyAndResume applies the configuration and resumes all unfinished tasks.
+func (s *session) applyAndResume(ctx context.Context, c *common, cfg *config.Config) error {
 	left, err := s.ResumeAll(ctx, cfg)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *session) printPaused(c *common) {
 	paused := s.Runtime.Org().PausedTasks(maxPausedLines + 1)
 	for _, task := range paused[:min(len(paused), maxPausedLines)] {
 		if why := s.Runtime.PauseOf(task.ID); why != nil {
-			fmt.Fprintf(s.notices, "task %s is paused: %s; let it go on with: %s%s\n", task.ID, textutil.Sanitize(pauseText(*why)), goOnCommand(task.ID, *why, ""), c.dataFlag())
+			fmt.Fprintf(s.notices, "task %s is paused: %s; let it go on with: %s%s\n", task.ID, textutil.Sanitize(pauseText(*why)), continueCommand(task.ID, *why, ""), c.dataFlag())
 		}
 	}
 	if len(paused) > maxPausedLines {

@@ -52,12 +52,12 @@ func newTaskListCommand(c *common) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only tasks started after this `time`: a duration such as 2h, or 2026-01-31T08:00:00Z")
 	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, waiting, paused, interrupted, done, failed or cancelled")
-	limit.register(cmd)
+	limit.addFlag(cmd)
 	return cmd
 }
 
 func runTaskList(ctx context.Context, c *common, api *client.Client, q client.TaskQuery, limit *taskLimit) error {
-	tasks, err := limit.query(ctx, c, api, q)
+	tasks, err := limit.listTasks(ctx, c, api, q)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ type taskLimit struct {
 	flags *pflag.FlagSet
 }
 
-// register adds the flag to a command.
-func (l *taskLimit) register(cmd *cobra.Command) {
+// addFlag adds the flag to a command.
+func (l *taskLimit) addFlag(cmd *cobra.Command) {
 	l.flags = cmd.Flags()
 	l.flags.IntVar(&l.n, "limit", defaultTaskLimit, "show the newest `n` tasks; 0 shows all, which is the default with --json")
 }
 
-// query lists the tasks of a query up to the limit. It notes on stderr if there are more.
-func (l *taskLimit) query(ctx context.Context, c *common, api *client.Client, q client.TaskQuery) (iter.Seq2[client.Task, error], error) {
+// listTasks lists the tasks of a query up to the limit. It notes on stderr if there are more.
+func (l *taskLimit) listTasks(ctx context.Context, c *common, api *client.Client, q client.TaskQuery) (iter.Seq2[client.Task, error], error) {
 	limit := l.n
 	switch {
 	case limit < 0:
@@ -323,14 +323,14 @@ func retryHere(ctx context.Context, c *common, ref string, extra org.ModelAllowa
 	}
 	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		before := s.LastSeq()
-		id, err := s.findTask(ctx, ref)
+		id, err := s.findTaskID(ctx, ref)
 		if err != nil {
 			return err
 		}
 		if err := s.RetryTask(ctx, id, cfg, extra); err != nil {
 			return err
 		}
-		return s.watch(ctx, c, id, before)
+		return s.followTask(ctx, c, id, before)
 	})
 }
 

@@ -66,7 +66,7 @@ everything. The holder of a token with --scope metrics reads /metrics, and nothi
 			if err := o.check(time.Now()); err != nil {
 				return usageError{err}
 			}
-			return runToken(c.out, *o, c.json)
+			return runTokenCreate(c.out, *o, c.json)
 		},
 	}
 	flags := cmd.Flags()
@@ -109,7 +109,7 @@ func (e tokenEntry) check(now time.Time) error {
 	return nil
 }
 
-func runToken(out io.Writer, e tokenEntry, asJSON bool) error {
+func runTokenCreate(out io.Writer, e tokenEntry, asJSON bool) error {
 	token, digest := auth.NewToken()
 	e.SHA256 = hex.EncodeToString(digest[:])
 	if asJSON {

@@ -46,7 +46,7 @@ func newToolListCommand(c *common) *cobra.Command {
 			if quarantined {
 				return printQuarantine(ctx, c.out, api, c.json)
 			}
-			return printTools(ctx, c.out, api, group, c.json)
+			return runToolList(ctx, c.out, api, group, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&group, "group", "", "only tools of the group with this `id`")
@@ -54,8 +54,8 @@ func newToolListCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-// printTools prints the tools of a group, or of all groups.
-func printTools(ctx context.Context, out io.Writer, api *client.Client, group string, asJSON bool) error {
+// runToolList prints the tools of a group, or of all groups.
+func runToolList(ctx context.Context, out io.Writer, api *client.Client, group string, asJSON bool) error {
 	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "FLAGS", "STATES", "DESCRIPTION"}
 	return printList(out, asJSON, api.ListTools(ctx, group), head, func(t client.Tool) []string {
 		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, flagsText(t.ToolFlags), statesOf(t), textutil.TruncateWidth(t.Description, maxCell)}

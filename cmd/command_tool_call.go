@@ -97,7 +97,7 @@ func runToolCall(ctx context.Context, c *common, api *client.Client, name string
 	case r.Denied:
 		reason := denialReason(r.Result)
 		if r.Code == errcode.UnknownTool {
-			reason = c.withoutConfig(api, reason)
+			reason = c.addConfigHint(api, reason)
 		}
 		fmt.Fprintf(c.err, "rolecall: denied: %s: %s\n", r.Code, textutil.Sanitize(reason))
 	default:

@@ -129,16 +129,16 @@ func runToolSet(ctx context.Context, c *common, name string, l toolboxfile.Label
 	if _, err := dryRunConfig(ctx, c, changed, err); err != nil {
 		return fmt.Errorf("%s is not changed, because the configuration would be invalid: %w", old.Path, err)
 	}
-	if err := swapFile(old.Path, old.Data, data); err != nil {
+	if err := replaceUnchangedFile(old.Path, old.Data, data); err != nil {
 		return fmt.Errorf("change %s: %w", old.Path, err)
 	}
 	_, err = fmt.Fprintf(c.err, "%s is changed\n", textutil.Sanitize(old.Path))
 	return err
 }
 
-// swapFile replaces the content of a file in one step and keeps its mode. It rejects a file
+// replaceUnchangedFile replaces the content of a file in one step and keeps its mode. It rejects a file
 // whose content is not old any more.
-func swapFile(path string, old, data []byte) error {
+func replaceUnchangedFile(path string, old, data []byte) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func runVersion(c *common) error {
 	info, _ := debug.ReadBuildInfo()
 	v := readVersion(info)
 	if c.json {
-		return printLine(c.out, v)
+		return printJSONLine(c.out, v)
 	}
 	_, err := fmt.Fprintln(c.out, "rolecall "+v.String())
 	return err

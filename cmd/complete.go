@@ -33,8 +33,8 @@ const maxCompletions = 200
 // completeTimeout is how long a shell waits for names.
 const completeTimeout = time.Second
 
-// nameLister yields names, and descriptions after a tab.
-type nameLister struct {
+// nameSource yields names, and descriptions after a tab.
+type nameSource struct {
 	stored   func(context.Context, *client.Client) iter.Seq2[string, error] // of the organization; nil for none
 	declared func(*config.Config) []string                                  // of the configuration of -f; nil for none
 	fixed    []string
@@ -42,21 +42,21 @@ type nameLister struct {
 
 // Names that flags and arguments take.
 var (
-	roleNames     = nameLister{stored: listRoleNames, declared: declaredRoles}
-	agentIDs      = nameLister{stored: listAgentNames}
-	taskIDs       = nameLister{stored: listTaskIDs, fixed: []string{lastTask}}
-	groupNames    = nameLister{stored: listGroupNames}
-	toolNames     = nameLister{stored: listToolNames}
-	pendingTools  = nameLister{stored: listPendingTools}
-	artifactIDs   = nameLister{stored: listArtifactIDs}
-	modelNames    = nameLister{declared: declaredModels}
-	callerNames   = nameLister{declared: declaredTokens}
-	taskStatuses  = fixedNames(org.Running, org.Waiting, org.Paused, org.Interrupted, org.Done, org.Failed, org.Cancelled)
-	agentStatuses = fixedNames(org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentPaused, org.AgentFinished, org.AgentTerminated)
+	roleNames        = nameSource{stored: listRoleNames, declared: declaredRoles}
+	agentIDs         = nameSource{stored: listAgentIDs}
+	taskIDs          = nameSource{stored: listTaskIDs, fixed: []string{lastTask}}
+	groupNames       = nameSource{stored: listGroupNames}
+	toolNames        = nameSource{stored: listToolNames}
+	quarantinedNames = nameSource{stored: listQuarantinedTools}
+	artifactIDs      = nameSource{stored: listArtifactIDs}
+	modelNames       = nameSource{declared: declaredModels}
+	callerNames      = nameSource{declared: declaredTokens}
+	taskStatuses     = fixedNames(org.Running, org.Waiting, org.Paused, org.Interrupted, org.Done, org.Failed, org.Cancelled)
+	agentStatuses    = fixedNames(org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentPaused, org.AgentFinished, org.AgentTerminated)
 )
 
-func fixedNames[T ~string](words ...T) nameLister {
-	var list nameLister
+func fixedNames[T ~string](words ...T) nameSource {
+	var list nameSource
 	for _, w := range words {
 		list.fixed = append(list.fixed, string(w))
 	}
@@ -64,17 +64,17 @@ func fixedNames[T ~string](words ...T) nameLister {
 }
 
 // argumentNames are the names that a command takes as its first argument.
-var argumentNames = map[string]nameLister{
+var argumentNames = map[string]nameSource{
 	"role show": roleNames, "role update": roleNames, "role delete": roleNames,
 	"agent show": agentIDs, "agent abort": agentIDs, "agent terminate": agentIDs, "agent send": agentIDs, "agent transcript": agentIDs,
 	"task show": taskIDs, "task follow": taskIDs, "task retry": taskIDs, "task cancel": taskIDs, "pause": taskIDs, "resume": taskIDs,
-	"group show": groupNames, "tool show": toolNames, "tool call": toolNames, "tool accept": pendingTools, "can": toolNames,
+	"group show": groupNames, "tool show": toolNames, "tool call": toolNames, "tool accept": quarantinedNames, "can": toolNames,
 	"artifact show": artifactIDs, "artifact get": artifactIDs, "model test": modelNames,
 }
 
 // flagNames are the names that a flag takes, by its name in any command, or by the command
 // and the name.
-var flagNames = map[string]nameLister{
+var flagNames = map[string]nameSource{
 	"role": roleNames, "agent": agentIDs, "task": taskIDs, "group": groupNames, "agent-groups": groupNames, "tool": toolNames, "caller": callerNames, "resume": taskIDs,
 	"prebuilt": fixedNames(toolboxfile.PrebuiltNames()...),
 	"use":      groupNames, "grant": groupNames, "model": modelNames, "init model": fixedNames(starterModels...),
@@ -109,7 +109,7 @@ func addCompletions(c *common, cmd *cobra.Command) {
 }
 
 // flagCompleter completes the value of a flag, of a list after its last comma.
-func (c *common) flagCompleter(f *pflag.Flag, names nameLister) cobra.CompletionFunc {
+func (c *common) flagCompleter(f *pflag.Flag, names nameSource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		before := ""
 		if f.Value.Type() == "stringSlice" {
@@ -125,7 +125,7 @@ func (c *common) flagCompleter(f *pflag.Flag, names nameLister) cobra.Completion
 
 // complete returns the names that begin with a prefix, at most maxCompletions. It gives up
 // after completeTimeout; what it has begun then ends with the process.
-func (c *common) complete(ctx context.Context, names nameLister, prefix string) []cobra.Completion {
+func (c *common) complete(ctx context.Context, names nameSource, prefix string) []cobra.Completion {
 	quiet, limit := *c, cmp.Or(c.answerTimeout, completeTimeout)
 	quiet.files, quiet.out, quiet.err, quiet.verbose, quiet.answerTimeout = nil, io.Discard, io.Discard, false, limit
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -151,14 +151,14 @@ func (c *common) complete(ctx context.Context, names nameLister, prefix string) 
 
 // storedNames returns the names of the organization that begin with a prefix, none if it
 // cannot be read.
-func (c *common) storedNames(ctx context.Context, names nameLister, prefix string) []string {
+func (c *common) storedNames(ctx context.Context, names nameSource, prefix string) []string {
 	if known, err := hasData(c.data); c.getenv(urlVariable) == "" && (!known || err != nil) {
 		return nil
 	}
 	api, err := dialServing(ctx, c)
 	done := func(error) error { return api.Close() }
 	if errors.Is(err, client.ErrNotServed) {
-		api, done, err = openApp(ctx, c, sessionOptions{look: true})
+		api, done, err = openApp(ctx, c, sessionOptions{readOnly: true})
 	}
 	if err != nil {
 		return nil
@@ -212,8 +212,8 @@ func isShellWord(name string) bool {
 	return name != "" && !strings.ContainsAny(name[:1], "-=") && !strings.ContainsFunc(name, special)
 }
 
-// described returns a name with a description for shells.
-func described(name, text string) string {
+// withDescription returns a name with a description for shells.
+func withDescription(name, text string) string {
 	return name + "\t" + textutil.TruncateWidth(textutil.Sanitize(textutil.OneLine(text, 4*maxCell)), maxCell)
 }
 
@@ -233,15 +233,15 @@ func mapped[T any](seq iter.Seq2[T, error], f func(T) string) iter.Seq2[string, 
 }
 
 func listRoleNames(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
-	return mapped(api.ListRoles(ctx), func(r client.Role) string { return described(r.Name, r.Description) })
+	return mapped(api.ListRoles(ctx), func(r client.Role) string { return withDescription(r.Name, r.Description) })
 }
 
-func listAgentNames(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
-	return mapped(api.ListAgents(ctx, "", ""), func(a client.Agent) string { return described(string(a.ID), a.Role+", "+string(a.Status)) })
+func listAgentIDs(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
+	return mapped(api.ListAgents(ctx, "", ""), func(a client.Agent) string { return withDescription(string(a.ID), a.Role+", "+string(a.Status)) })
 }
 
 func listTaskIDs(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
-	return mapped(api.QueryTasks(ctx, client.TaskQuery{Limit: maxCompletions}), func(t client.Task) string { return described(string(t.ID), string(t.Status)+"  "+t.Text) })
+	return mapped(api.QueryTasks(ctx, client.TaskQuery{Limit: maxCompletions}), func(t client.Task) string { return withDescription(string(t.ID), string(t.Status)+"  "+t.Text) })
 }
 
 func listGroupNames(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
@@ -258,12 +258,12 @@ func listToolNames(ctx context.Context, api *client.Client) iter.Seq2[string, er
 	return mapped(api.ListTools(ctx, ""), func(t client.Tool) string { return t.Name })
 }
 
-func listPendingTools(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
+func listQuarantinedTools(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
 	return mapped(api.ListQuarantine(ctx), func(t client.QuarantinedTool) string { return t.Name })
 }
 
 func listArtifactIDs(ctx context.Context, api *client.Client) iter.Seq2[string, error] {
-	return mapped(api.ListArtifacts(ctx, ""), func(a client.Artifact) string { return described(a.ID, a.Type) })
+	return mapped(api.ListArtifacts(ctx, ""), func(a client.Artifact) string { return withDescription(a.ID, a.Type) })
 }
 
 func declaredRoles(cfg *config.Config) (names []string) {

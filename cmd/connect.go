@@ -25,7 +25,7 @@ const (
 	readOnly        accessMode = iota // changes nothing; needs an organization or a configuration
 	readWrite                         // changes an existing organization
 	createIfMissing                   // like readWrite; creates the data directory if missing
-	tryCreate                         // like createIfMissing, on a copy that is removed
+	createInCopy                      // like createIfMissing, on a copy that is removed
 )
 
 // maxAttempts bounds how often a command tries to connect while another process starts or
@@ -74,7 +74,7 @@ func dialChecked(ctx context.Context, c *common) (*client.Client, error) {
 // openLocal connects without a serving process, on the data directory or a copy.
 func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, func(error) error, error) {
 	if p == readOnly {
-		if err := c.needOrganization(); err != nil {
+		if err := c.requireOrganization(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 	case !known && p == readWrite:
 		return nil, nil, errNoOrganization(c.data)
 	case known && len(c.files) == 0:
-		api, done, err := openApp(ctx, c, sessionOptions{look: true})
+		api, done, err := openApp(ctx, c, sessionOptions{readOnly: true})
 		if !errors.Is(err, persist.ErrOlderSchema) && !errors.Is(err, errHasItems) {
 			return api, done, err
 		}
@@ -95,9 +95,9 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 	return openCopy(ctx, c, known)
 }
 
-// needOrganization returns an error unless the data directory has an organization or -f
+// requireOrganization returns an error unless the data directory has an organization or -f
 // names a configuration.
-func (c *common) needOrganization() error {
+func (c *common) requireOrganization() error {
 	known, err := hasData(c.data)
 	if err == nil && !known && len(c.files) == 0 {
 		err = usageError{fmt.Errorf("%w, or a configuration with %s", errNoOrganization(c.data), suggestFile("-f FILE"))}
@@ -182,7 +182,7 @@ func runOrganization(ctx context.Context, c *common, fn func(context.Context, *c
 	if err != nil {
 		return false, err
 	}
-	if err := c.needOrganization(); err != nil {
+	if err := c.requireOrganization(); err != nil {
 		return false, err
 	}
 	err = withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
@@ -213,7 +213,7 @@ func openApp(ctx context.Context, c *common, o sessionOptions) (*client.Client, 
 		return errors.Join(err, s.Close())
 	}
 	cfg, err := loadConfig(c)
-	if err == nil && o.look {
+	if err == nil && o.readOnly {
 		err = s.configureForReading(ctx, cfg)
 	} else if err == nil {
 		err = s.configure(ctx, cfg)
@@ -281,7 +281,7 @@ func commandGroup(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command 
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return unknownCommand(cmd, args[0])
+			return errUnknownCommand(cmd, args[0])
 		}
 		return cmd.Help()
 	}

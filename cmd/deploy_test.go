@@ -40,7 +40,7 @@ func checkCommandLine(t *testing.T, args []string) {
 		err = cmd.ValidateArgs(cmd.Flags().Args())
 	}
 	if err == nil && cmd == root && !cmd.Flags().Changed("version") {
-		err = unknownCommand(cmd, strings.Join(args, " "))
+		err = errUnknownCommand(cmd, strings.Join(args, " "))
 	}
 	if err != nil {
 		t.Errorf("rolecall %q: %v", args, err)

@@ -184,7 +184,7 @@ func TestPrint_EscapesNothingForHTML(t *testing.T) {
 		t.Errorf("got %s, want %s", out.String(), want)
 	}
 	out.Reset()
-	if err := printLine(&out, client.Task{Text: "<&>"}); err != nil || !strings.Contains(out.String(), `"text":"<&>"`) {
+	if err := printJSONLine(&out, client.Task{Text: "<&>"}); err != nil || !strings.Contains(out.String(), `"text":"<&>"`) {
 		t.Errorf("got %s, %v", out.String(), err)
 	}
 	if got := payloadText([]byte(`{"path":"\u003ca\u003e"}`), 60); got != `{"path":"<a>"}` {

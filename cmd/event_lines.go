@@ -37,7 +37,7 @@ func newColoredLineView(s *terminal) *lineView {
 	return v
 }
 
-func (v *lineView) event(e journal.Event) error {
+func (v *lineView) show(e journal.Event) error {
 	line := v.format(e)
 	if line == "" {
 		return nil
@@ -45,7 +45,7 @@ func (v *lineView) event(e journal.Event) error {
 	return v.screen.update(line+"\n", nil)
 }
 
-func (v *lineView) observe(e journal.Event) { v.agentName(e) }
+func (v *lineView) learn(e journal.Event) { v.agentName(e) }
 
 func (v *lineView) close() {}
 
@@ -65,7 +65,7 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		if v.complete && b.Name != "" && b.Name != e.Role {
 			who += "  " + textutil.Sanitize(b.Name)
 		}
-		return fmt.Sprintf("+ %s  may call %s", who, orNothing(b.Tools))
+		return fmt.Sprintf("+ %s  may call %s", who, namesOrNothing(b.Tools))
 	case journal.AgentTerminated:
 		return fmt.Sprintf("- %s  %s", who, textutil.Sanitize(b.Reason))
 	case journal.ModelDelta:
@@ -79,9 +79,9 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 	case journal.TaskPaused:
 		return v.color(red, fmt.Sprintf("~ the task is paused: %s: %s", b.Code, textutil.Sanitize(b.Reason)))
 	case journal.Paused:
-		return v.color(red, fmt.Sprintf("~ %s paused by %s%s", pausedThing(e.Role, b.RoleID, b.All), textutil.Sanitize(b.By), reasonText(b.Reason)))
+		return v.color(red, fmt.Sprintf("~ %s paused by %s%s", pauseTarget(e.Role, b.RoleID, b.All), textutil.Sanitize(b.By), reasonText(b.Reason)))
 	case journal.Resumed:
-		return fmt.Sprintf("~ %s resumed by %s%s", pausedThing(e.Role, b.RoleID, b.All), textutil.Sanitize(b.By), reasonText(b.Reason))
+		return fmt.Sprintf("~ %s resumed by %s%s", pauseTarget(e.Role, b.RoleID, b.All), textutil.Sanitize(b.By), reasonText(b.Reason))
 	case journal.TaskRetried:
 		return "~ the task goes on"
 	case journal.TaskDenied:
@@ -212,7 +212,7 @@ func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	for i, step := range a.Plan {
 		tools[i] = step.Tool
 	}
-	return fmt.Sprintf("  %s  plans to call %s", who, orNothing(tools))
+	return fmt.Sprintf("  %s  plans to call %s", who, namesOrNothing(tools))
 }
 
 // stopText describes why an answer ended early.
@@ -351,8 +351,8 @@ func (v *lineView) color(parameter, text string) string {
 	return "\x1b[" + parameter + "m" + text + "\x1b[0m"
 }
 
-// orNothing returns the names of tools for a line of the log.
-func orNothing(tools []string) string {
+// namesOrNothing returns the names of tools for a line of the log.
+func namesOrNothing(tools []string) string {
 	if len(tools) == 0 {
 		return "nothing"
 	}
@@ -368,8 +368,8 @@ func payloadText(raw []byte, width int) string {
 	return textutil.TruncateWidth(textutil.Sanitize(text), width)
 }
 
-// pausedThing names what an event about a pause is about.
-func pausedThing(role string, id identity.RoleID, all bool) string {
+// pauseTarget names what an event about a pause is about.
+func pauseTarget(role string, id identity.RoleID, all bool) string {
 	switch {
 	case all:
 		return "the organization is"

@@ -21,7 +21,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		err = fmt.Errorf("--%s %q is %s", invalid.GetFlag().Name, invalid.GetValue(), valueProblem(invalid))
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		err = unknownFlag(cmd, unknown)
+		err = errUnknownFlag(cmd, unknown)
 	}
 	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		err = fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
@@ -44,8 +44,8 @@ func asFlagError(cmd *cobra.Command, err error) error {
 	return usageError{errors.New("--" + name + strings.TrimPrefix(e.Message, parameter))}
 }
 
-// unknownFlag returns the error for a flag that the command does not have.
-func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
+// errUnknownFlag returns the error for a flag that the command does not have.
+func errUnknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 	unknown, meant := "--"+err.GetSpecifiedName(), "--"+err.GetSpecifiedName()

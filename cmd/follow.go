@@ -107,7 +107,7 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 		if err != nil {
 			return err
 		}
-		if err := f.view.event(e); err != nil {
+		if err := f.view.show(e); err != nil {
 			return err
 		}
 		f.seen = max(f.seen, e.Seq)
@@ -131,7 +131,7 @@ func (f *follower) reconnect(ctx context.Context) error {
 	if f.lostAt.IsZero() {
 		fmt.Fprintln(f.out, connectionLost)
 		if v, ok := f.view.(*treeView); ok {
-			v.dropPartial()
+			v.dropPartials()
 		}
 	}
 	api, err := f.redial(ctx, f.c)

@@ -62,7 +62,7 @@ func TestLogFormat_Level(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{{"", ""}, {"xml", ""}, {"JSON", ""}, {"text", "loud"}, {"text", "warn+1"}, {"text", "\x1b[31m"}} {
-		if _, err := newLogFormat(c[0], c[1]); status(err) != 2 {
+		if _, err := newLogFormat(c[0], c[1]); exitStatus(err) != 2 {
 			t.Errorf("%q: %v", c, err)
 		}
 	}

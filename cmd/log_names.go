@@ -22,7 +22,7 @@ func checkNames(ctx context.Context, api *client.Client, q client.EventQuery, fo
 	}{
 		{q.Role, client.EventQuery{Role: q.Role}, func() error { _, err := api.FindRole(ctx, q.Role); return err }},
 		{q.Tool, client.EventQuery{Tool: q.Tool}, func() error { _, err := api.FindTool(ctx, q.Tool); return err }},
-		{q.Caller, client.EventQuery{Caller: q.Caller}, func() error { return findCaller(ctx, api, q.Caller, follow) }},
+		{q.Caller, client.EventQuery{Caller: q.Caller}, func() error { return checkCaller(ctx, api, q.Caller, follow) }},
 	} {
 		if filter.name == "" {
 			continue
@@ -38,9 +38,9 @@ func checkNames(ctx context.Context, api *client.Client, q client.EventQuery, fo
 	return nil
 }
 
-// findCaller returns an error that names the most similar caller of the tasks unless a caller
+// checkCaller returns an error that names the most similar caller of the tasks unless a caller
 // may have no events yet.
-func findCaller(ctx context.Context, api *client.Client, name string, follow bool) error {
+func checkCaller(ctx context.Context, api *client.Client, name string, follow bool) error {
 	if follow || name == identity.ByOperator("").String() {
 		return nil
 	}

@@ -31,11 +31,11 @@ func newLogView(c *common) view {
 	return &logView{out: c.out, lines: lines}
 }
 
-func (v *logView) observe(journal.Event) {}
+func (v *logView) learn(journal.Event) {}
 
 func (v *logView) close() {}
 
-func (v *logView) event(e journal.Event) error {
+func (v *logView) show(e journal.Event) error {
 	line := v.lines.format(e)
 	if line == "" {
 		return nil
@@ -109,11 +109,11 @@ func (v *lineView) formatRest(who string, e journal.Event) string {
 	case journal.RoleChanged:
 		return fmt.Sprintf("* role %s %s by %s%s", textutil.Sanitize(e.Role), textutil.Sanitize(b.Change), callerLabel(b.By, ""), accessText(b))
 	case journal.GroupRegistered:
-		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(orNothing(b.Tools), 80))
+		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(namesOrNothing(b.Tools), 80))
 	case journal.GroupUnregistered:
 		return fmt.Sprintf("- group %s of %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner))
 	case journal.GroupOpened:
-		return fmt.Sprintf("+ group %s is open%s  %s", textutil.Sanitize(b.Group), untilText(b.NextChange), textutil.TruncateWidth(orNothing(b.Tools), 80))
+		return fmt.Sprintf("+ group %s is open%s  %s", textutil.Sanitize(b.Group), untilText(b.NextChange), textutil.TruncateWidth(namesOrNothing(b.Tools), 80))
 	case journal.GroupClosed:
 		return fmt.Sprintf("- group %s is closed%s", textutil.Sanitize(b.Group), untilText(b.NextChange))
 	case journal.ItemChanged:

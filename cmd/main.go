@@ -110,7 +110,7 @@ func run(ctx context.Context, c *common, args []string) int {
 	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintf(c.err, "rolecall: %s\n", textutil.SanitizeLines(c.errorText(ctx, err)))
 	}
-	return status(err)
+	return exitStatus(err)
 }
 
 // checkedWriter remembers the first error of its Writer. Nothing may report success if its
@@ -137,7 +137,7 @@ func (w *checkedWriter) failure() error {
 	return nil
 }
 
-func status(err error) int {
+func exitStatus(err error) int {
 	if err == nil {
 		return 0
 	}
@@ -166,7 +166,7 @@ func newRootCommand(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return unknownCommand(cmd, args[0])
+				return errUnknownCommand(cmd, args[0])
 			case showVersion:
 				return runVersion(c)
 			}

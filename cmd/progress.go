@@ -15,8 +15,8 @@ type progress struct {
 	usage model.TokenUsage
 }
 
-// observe counts an event of the past.
-func (p *progress) observe(e journal.Event) {
+// addUsage adds the tokens of an event.
+func (p *progress) addUsage(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.ModelAnswered:
 		p.usage = p.usage.Add(b.Answer.Usage)
@@ -25,12 +25,12 @@ func (p *progress) observe(e journal.Event) {
 	}
 }
 
-// event counts an event.
-func (p *progress) event(e journal.Event) {
+// addEvent adds an event. The first one says when the task began.
+func (p *progress) addEvent(e journal.Event) {
 	if p.start.IsZero() {
 		p.start = e.At
 	}
-	p.observe(e)
+	p.addUsage(e)
 }
 
 // line returns the elapsed time, tokens and cost.

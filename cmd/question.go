@@ -32,7 +32,7 @@ type questioner struct {
 // setPerson makes a person at the terminal answer; if in is no terminal, all is declined. Other
 // output is held back while the person answers.
 func (q *questioner) setPerson(in io.Reader, screen *terminal) {
-	if read := readsPerson(in); read != nil {
+	if read := newLineReader(in); read != nil {
 		q.next, q.out, q.begin = read, promptWriter{screen}, screen.beginQuestion
 	}
 }
@@ -211,9 +211,9 @@ func isYes(line string) bool {
 	return slices.Contains([]string{"y", "yes", "true"}, strings.ToLower(line))
 }
 
-// readsPerson returns a function that reads one line of a person at the terminal in; nil if in is no
+// newLineReader returns a function that reads one line of a person at the terminal in; nil if in is no
 // terminal. A line that was not written in time is read by the next call that reads in.
-func readsPerson(in io.Reader) func(context.Context) (string, error) {
+func newLineReader(in io.Reader) func(context.Context) (string, error) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil

@@ -100,9 +100,9 @@ func findTask(ctx context.Context, api *client.Client, ref string) (client.Task,
 	return api.FindTask(ctx, id)
 }
 
-// filterTask returns the id for a list of what belongs to one task, which must exist; ""
+// findFilterTask returns the id for a list of what belongs to one task, which must exist; ""
 // selects all tasks.
-func filterTask(ctx context.Context, api *client.Client, ref string) (identity.TaskID, error) {
+func findFilterTask(ctx context.Context, api *client.Client, ref string) (identity.TaskID, error) {
 	if ref == "" {
 		return "", nil
 	}
@@ -110,9 +110,9 @@ func filterTask(ctx context.Context, api *client.Client, ref string) (identity.T
 	return t.ID, err
 }
 
-// findRole returns the id of the role that a reference names. A caller may not ask for its
+// findRoleID returns the id of the role that a reference names. A caller may not ask for its
 // role, so its reference stays as it is.
-func findRole(ctx context.Context, api *client.Client, ref string) (string, error) {
+func findRoleID(ctx context.Context, api *client.Client, ref string) (string, error) {
 	ref, err := resolveRole(ctx, api, ref)
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 	}
 	task, err := api.StartTask(ctx, q, "")
 	if errcode.CodeOf(err) == errcode.RoleNotFound {
-		return unknownRole(ctx, c, api, spec.Role, nil)
+		return errUnknownRole(ctx, c, api, spec.Role, nil)
 	}
 	if err != nil {
 		return c.startError(err)
@@ -128,7 +128,7 @@ func followOwnTask(ctx context.Context, c *common, api *client.Client, id string
 	case err != nil:
 		return err
 	case task.Status == org.Paused && task.Reason != nil:
-		return c.pausedError(task.ID, *task.Reason, "")
+		return c.reportPaused(task.ID, *task.Reason, "")
 	case task.Status == org.Interrupted:
 		return fmt.Errorf("no process works on task %s; continue it with: %[2]s run --resume %[1]s%[3]s", task.ID, programName(), c.dataFlag())
 	case !task.Status.Ended():

@@ -71,7 +71,7 @@ func TestView_SanitizesEvents(t *testing.T) {
 		for _, e := range sampleEvents(s) {
 			for out, v := range views {
 				before := out.Len()
-				if err := v.event(e); err != nil {
+				if err := v.show(e); err != nil {
 					t.Fatal(err)
 				}
 				if drawn, ok := v.(*treeView); ok {

@@ -23,7 +23,7 @@ type session struct {
 
 // sessionOptions say what a session is for.
 type sessionOptions struct {
-	look      bool        // it cannot commit anything
+	readOnly  bool        // it cannot commit anything
 	serve     bool        // its clients may start tasks
 	noAgents  bool        // it runs no agent, so that agent scripts are not checked
 	workspace string      // DIR[:ro], the default workspace of its callers; "" is the workspace of the configuration
@@ -41,7 +41,7 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 	}
 	notices := c.logs.notices(screen)
 	options := app.Options{
-		Data: c.data, Look: o.look, Serve: o.serve, ScriptsLater: o.noAgents, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Brokers: c.brokers, Version: version(),
+		Data: c.data, Look: o.readOnly, Serve: o.serve, ScriptsLater: o.noAgents, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Brokers: c.brokers, Version: version(),
 		Console: notices, Human: func() model.Model { return newHuman(c.in, screen) },
 		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: o.fatal,
 	}

@@ -39,20 +39,20 @@ func printJSON(out io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	return writeDocument(out, text)
+	return writeJSON(out, text)
 }
 
-// printLine prints a document on one line.
-func printLine(out io.Writer, v any) error {
+// printJSONLine prints a document on one line.
+func printJSONLine(out io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return writeDocument(out, text)
+	return writeJSON(out, text)
 }
 
-// writeDocument writes a JSON document and a line break.
-func writeDocument(out io.Writer, document []byte) error {
+// writeJSON writes a JSON document and a line break.
+func writeJSON(out io.Writer, document []byte) error {
 	_, err := fmt.Fprintf(out, "%s\n", textutil.EscapeUnprintable(textutil.UnescapeHTML(document)))
 	return err
 }

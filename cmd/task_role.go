@@ -28,12 +28,12 @@ func checkTaskRole(ctx context.Context, c *common, api *client.Client, cfg *conf
 			declared = append(declared, r.Name)
 		}
 	}
-	return unknownRole(ctx, c, api, name, declared)
+	return errUnknownRole(ctx, c, api, name, declared)
 }
 
-// unknownRole returns the usage error for the role of a task that neither the organization
+// errUnknownRole returns the usage error for the role of a task that neither the organization
 // has nor the configuration declares.
-func unknownRole(ctx context.Context, c *common, api *client.Client, name string, declared []string) error {
+func errUnknownRole(ctx context.Context, c *common, api *client.Client, name string, declared []string) error {
 	known := declared
 	for r, err := range api.ListRoles(ctx) {
 		if err != nil {

@@ -33,8 +33,8 @@ func newTranscript(out io.Writer, full bool) *transcript {
 	return &transcript{out: out, full: full, denied: map[identity.CallID]bool{}}
 }
 
-// event prints an event of the conversation.
-func (t *transcript) event(e journal.Event) error {
+// print prints an event of the conversation.
+func (t *transcript) print(e journal.Event) error {
 	head, text := t.format(e)
 	if head == "" {
 		return nil

@@ -37,8 +37,8 @@ func newTreeView(s *terminal, now func() time.Time) *treeView {
 // text that is generated is drawn.
 const redrawTime = 100 * time.Millisecond
 
-// start draws the area again from time to time, until close is called.
-func (v *treeView) start() {
+// startRedraws draws the area again from time to time, until close is called.
+func (v *treeView) startRedraws() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	v.stop = sync.OnceFunc(func() {
 		close(stop)
@@ -77,27 +77,27 @@ type node struct {
 	status     org.AgentStatus
 	tool       string            // the tool that it called last
 	failure    errcode.Code      // why its last turn failed
-	open       []identity.CallID // calls without a result
+	openCalls  []identity.CallID // calls without a result
 	calls      int               // so far, with the denied ones
 	denied     int
 	partial    partialAnswer // of the answer in progress
 }
 
-// observe takes an event of the past into account and prints nothing.
-func (v *treeView) observe(e journal.Event) {
-	v.lines.observe(e)
+// learn takes an event of the past into account and prints nothing.
+func (v *treeView) learn(e journal.Event) {
+	v.lines.learn(e)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.progress.observe(e)
+	v.progress.addUsage(e)
 	v.track(e)
 }
 
-// event prints the line of an event, if it is logged, and draws the area again. Generated
+// show prints the line of an event, if it is logged, and draws the area again. Generated
 // text is drawn with the next redraw, because it comes in many small parts.
-func (v *treeView) event(e journal.Event) error {
+func (v *treeView) show(e journal.Event) error {
 	line := v.lines.format(e)
 	v.mu.Lock()
-	v.progress.event(e)
+	v.progress.addEvent(e)
 	v.track(e)
 	v.mu.Unlock()
 	switch d, isDelta := e.Body.(journal.ModelDelta); {
@@ -116,7 +116,7 @@ func (v *treeView) draw(text string) error {
 		return v.lines.screen.update(text, nil)
 	}
 	v.mu.Lock()
-	area := v.area(size)
+	area := v.areaLines(size)
 	v.mu.Unlock()
 	return v.lines.screen.update(text, area)
 }
@@ -137,13 +137,13 @@ func isLogged(e journal.Event) bool {
 // track updates the tree after an event. It must be called with mu held.
 func (v *treeView) track(e journal.Event) {
 	if sent, ok := e.Body.(journal.MessageSent); ok && sent.Due == "" {
-		v.wake(identity.AgentID(sent.Message.To))
+		v.markThinking(identity.AgentID(sent.Message.To))
 	}
 	if spawned, ok := e.Body.(journal.AgentSpawned); ok {
 		v.insert(&node{id: e.Agent, parent: spawned.Parent, status: org.AgentStarting})
 	}
 	if _, ok := e.Body.(journal.TaskEnded); ok {
-		v.finish()
+		v.finishAgents()
 		v.ended = true
 	}
 	if n := v.find(e.Agent); n != nil {
@@ -162,7 +162,7 @@ func (n *node) track(body journal.EventBody) {
 			n.denied++
 			return
 		}
-		n.open = append(n.open, b.Call)
+		n.openCalls = append(n.openCalls, b.Call)
 		n.status, n.tool, n.failure = org.AgentCalling, textutil.Sanitize(b.Tool), "" // models can write any text as a tool name
 	case journal.ToolResult:
 		n.endCall(b.Call)
@@ -179,27 +179,27 @@ func (n *node) track(body journal.EventBody) {
 			n.status = org.AgentWaiting
 		}
 	case journal.TurnFailed:
-		n.status, n.failure, n.open, n.partial = org.AgentWaiting, b.Code, nil, partialAnswer{}
+		n.status, n.failure, n.openCalls, n.partial = org.AgentWaiting, b.Code, nil, partialAnswer{}
 	}
 }
 
 // endCall removes a call that has a result. After the last one the model is asked.
 func (n *node) endCall(id identity.CallID) {
-	n.open = slices.DeleteFunc(n.open, func(open identity.CallID) bool { return open == id })
-	if len(n.open) == 0 {
+	n.openCalls = slices.DeleteFunc(n.openCalls, func(open identity.CallID) bool { return open == id })
+	if len(n.openCalls) == 0 {
 		n.status = org.AgentThinking
 	}
 }
 
-// wake marks an agent that gets a message as thinking: its model may say nothing for long.
-func (v *treeView) wake(id identity.AgentID) {
+// markThinking marks an agent that gets a message as thinking: its model may say nothing for long.
+func (v *treeView) markThinking(id identity.AgentID) {
 	if n := v.find(id); n != nil && (n.status == org.AgentStarting || n.status == org.AgentWaiting) {
 		n.status, n.failure = org.AgentThinking, ""
 	}
 }
 
-// dropPartial forgets the answers in progress: after a lost connection they come again.
-func (v *treeView) dropPartial() {
+// dropPartials forgets the answers in progress: after a lost connection they come again.
+func (v *treeView) dropPartials() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, n := range v.agents {
@@ -207,8 +207,8 @@ func (v *treeView) dropPartial() {
 	}
 }
 
-// finish marks all agents as finished that are not terminated.
-func (v *treeView) finish() {
+// finishAgents marks all agents as finished that are not terminated.
+func (v *treeView) finishAgents() {
 	for _, n := range v.agents {
 		if n.status != org.AgentTerminated {
 			n.status = org.AgentFinished
@@ -240,15 +240,15 @@ func (v *treeView) insert(n *node) {
 	v.agents = append(v.agents[:at], append([]*node{n}, v.agents[at:]...)...)
 }
 
-// area returns the lines to draw, at most as many as fit on the terminal below one line of
+// areaLines returns the lines to draw, at most as many as fit on the terminal below one line of
 // text. It must be called with mu held.
-func (v *treeView) area(size screenSize) []string {
+func (v *treeView) areaLines(size screenSize) []string {
 	room := size.rows - 2 // one more for the cursor
 	if room < 1 {
 		return []string{}
 	}
 	if v.ended {
-		return v.tree(size.columns, room, 0)
+		return v.treeLines(size.columns, room, 0)
 	}
 	nodes, streaming := min(len(v.agents), room-1), 0
 	for _, n := range v.agents {
@@ -260,32 +260,32 @@ func (v *treeView) area(size screenSize) []string {
 	if streaming > 0 {
 		perAnswer = min(maxAnswerRows, max(0, room-1-nodes)/streaming)
 	}
-	return append(v.tree(size.columns, room-1, perAnswer), v.lines.color(dim, fitColumns(v.status(), size.columns-1)))
+	return append(v.treeLines(size.columns, room-1, perAnswer), v.lines.color(dim, fitColumns(v.statusLine(), size.columns-1)))
 }
 
 // maxAnswerRows is how many rows of an answer in progress are shown.
 const maxAnswerRows = 4
 
-// status returns the line below the tree: time, agents at work, tokens and cost.
-func (v *treeView) status() string {
+// statusLine returns the line below the tree: time, agents at work, tokens and cost.
+func (v *treeView) statusLine() string {
 	text := v.progress.line(v.now())
 	working := 0
 	for _, n := range v.agents {
-		if n.works() {
+		if n.isWorking() {
 			working++
 		}
 	}
 	return fmt.Sprintf("%s · %d of %s at work", text, working, counted(len(v.agents), "agent", "agents"))
 }
 
-// works reports whether the model or a tool of the agent is at work.
-func (n *node) works() bool {
+// isWorking reports whether the model or a tool of the agent is at work.
+func (n *node) isWorking() bool {
 	return n.status == org.AgentStarting || n.status == org.AgentThinking || n.status == org.AgentCalling
 }
 
-// tree returns at most room lines for the agents. Below each agent it returns up to perAnswer
+// treeLines returns at most room lines for the agents. Below each agent it returns up to perAnswer
 // rows of the answer that its model is generating.
-func (v *treeView) tree(columns, room, perAnswer int) []string {
+func (v *treeView) treeLines(columns, room, perAnswer int) []string {
 	list, hidden := []string{}, len(v.agents)
 	for _, n := range v.chooseAgents(room) {
 		hidden--
@@ -310,7 +310,7 @@ func (v *treeView) chooseAgents(room int) []*node {
 	chosen := map[*node]bool{}
 	for _, works := range []bool{true, false} {
 		for _, n := range v.agents {
-			if len(chosen) < room && n.works() == works {
+			if len(chosen) < room && n.isWorking() == works {
 				chosen[n] = true
 			}
 		}

@@ -24,11 +24,11 @@ func newTestTree(t *testing.T, columns, rows int) (*treeView, *fakeTerminal) {
 	return newTreeView(newTerminal(f), func() time.Time { return time.Unix(1012, 0) }), f
 }
 
-// show shows events and draws what is not drawn yet.
-func (v *treeView) show(t *testing.T, events ...journal.Event) {
+// showAll shows events and draws what is not drawn yet.
+func (v *treeView) showAll(t *testing.T, events ...journal.Event) {
 	t.Helper()
 	for _, e := range events {
-		if err := v.event(e); err != nil {
+		if err := v.show(e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,11 +70,11 @@ func TestTreeView_Draws(t *testing.T) {
 		{"end of the task", journal.TaskEnded{}, "", "root  finished (turn_aborted)  1 call\n"},
 	}
 	view, terminal := newTestTree(t, 80, 30)
-	view.show(t, eventOf("r", journal.AgentSpawned{}))
+	view.showAll(t, eventOf("r", journal.AgentSpawned{}))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			terminal.t = t
-			view.show(t, eventOf("r", tt.body))
+			view.showAll(t, eventOf("r", tt.body))
 			log += tt.added
 			terminal.want(log + tt.tree)
 		})
@@ -84,9 +84,9 @@ func TestTreeView_Draws(t *testing.T) {
 // After a lost connection an answer in progress comes again from its start.
 func TestTreeView_DropsPartialAnswers(t *testing.T) {
 	view, terminal := newTestTree(t, 80, 30)
-	view.show(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: "half"}))
-	view.dropPartial()
-	view.show(t, eventOf("r", journal.ModelDelta{Text: "ha"}))
+	view.showAll(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: "half"}))
+	view.dropPartials()
+	view.showAll(t, eventOf("r", journal.ModelDelta{Text: "ha"}))
 	terminal.want("+ root  may call nothing\nroot  thinking  0 calls\n  │ ha\n12s · 1 of 1 agent at work\n")
 }
 
@@ -98,10 +98,10 @@ func TestTreeView_WritesChangesOnly(t *testing.T) {
 		return len(text), nil
 	})
 	view := newTreeView(&terminal{out: out, size: func() screenSize { return screenSize{80, 24} }}, func() time.Time { return time.Unix(1012, 0) })
-	view.show(t, eventOf("r", journal.AgentSpawned{}))
+	view.showAll(t, eventOf("r", journal.AgentSpawned{}))
 	writes = 0
-	view.show(t, eventOf("r", journal.ToolCall{Call: "c", Tool: "read_file", Decision: journal.Allowed}))
-	if view.show(t); writes != 1 {
+	view.showAll(t, eventOf("r", journal.ToolCall{Call: "c", Tool: "read_file", Decision: journal.Allowed}))
+	if view.showAll(t); writes != 1 {
 		t.Errorf("%d writes, want 1", writes)
 	}
 }
@@ -117,10 +117,10 @@ func TestTreeView_ShowsTokensAndCost(t *testing.T) {
 	usage := func(output int, estimated bool) journal.EventBody {
 		return journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Usage: model.TokenUsage{Input: 100, Output: output, Cost: 1_500_000, Currency: "EUR", Estimated: estimated}}}
 	}
-	view.observe(journal.Event{At: time.Unix(1, 0), Agent: "r", Role: "root", Body: usage(1, false)})
-	view.show(t, eventOf("r", usage(2, false)), eventOf("r", journal.ContextCompressed{Usage: model.TokenUsage{Input: 7}}))
+	view.learn(journal.Event{At: time.Unix(1, 0), Agent: "r", Role: "root", Body: usage(1, false)})
+	view.showAll(t, eventOf("r", usage(2, false)), eventOf("r", journal.ContextCompressed{Usage: model.TokenUsage{Input: 7}}))
 	terminal.want("  root  summarizes its first 0 entries\n12s · 210 tokens · cost 0.003000 EUR · 0 of 0 agents at work\n")
-	view.show(t, eventOf("r", usage(3, true)))
+	view.showAll(t, eventOf("r", usage(3, true)))
 	terminal.want("  root  summarizes its first 0 entries\n12s · 313 tokens, partly estimated · cost 0.004500 EUR · 0 of 0 agents at work\n")
 }
 
@@ -130,11 +130,11 @@ func TestTreeView_RedrawsUntilClosed(t *testing.T) {
 		f := newFakeTerminal(t, 80, 30)
 		s := newTerminal(f)
 		view := newTreeView(s, time.Now)
-		view.start()
+		view.startRedraws()
 		defer view.close()
 		spawned := eventOf("r", journal.AgentSpawned{})
 		spawned.At = time.Now()
-		if err := view.event(spawned); err != nil {
+		if err := view.show(spawned); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"0s", "3s", "1m03s", "1h01m"} {
@@ -159,15 +159,15 @@ func TestTreeView_FitsAnyTerminal(t *testing.T) {
 			if i > 0 {
 				parent = identity.AgentID(fmt.Sprint("agent", i-1))
 			}
-			view.show(t, eventOf(id, journal.AgentSpawned{Parent: parent}), eventOf(id, journal.ModelDelta{Text: strings.Repeat("漢字 and words ", i)}))
+			view.showAll(t, eventOf(id, journal.AgentSpawned{Parent: parent}), eventOf(id, journal.ModelDelta{Text: strings.Repeat("漢字 and words ", i)}))
 			view.mu.Lock()
-			area := view.area(size)
+			area := view.areaLines(size)
 			view.mu.Unlock()
 			if n := rowsOf(area, size.columns); n > size.rows-1 {
 				t.Fatalf("%v: %d rows are drawn:\n%s", size, n, strings.Join(area, "\n"))
 			}
 		}
-		view.show(t, eventOf("agent3", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd}}))
+		view.showAll(t, eventOf("agent3", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd}}))
 		if got := terminal.String(); size.columns > 30 && size.rows < 24 && !strings.Contains(got, "more agent") {
 			t.Errorf("%v: nothing says how many agents are left out:\n%s", size, got)
 		}
@@ -179,25 +179,25 @@ func TestTreeView_FitsAnyTerminal(t *testing.T) {
 func TestTreeView_FollowsResize(t *testing.T) {
 	view, terminal := newTestTree(t, 80, 30)
 	text := strings.TrimSpace(strings.Repeat("many words ", 9))
-	view.show(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: text}))
+	view.showAll(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: text}))
 	const log = "+ root  may call nothing\n"
 	terminal.want(log + "root  thinking  0 calls\n  │ many words many words many words many words many words many words many\n  │ words many words many words\n12s · 1 of 1 agent at work\n")
 	terminal.resize(30, 20)
-	view.show(t, eventOf("r", journal.ModelDelta{Text: " more"}))
+	view.showAll(t, eventOf("r", journal.ModelDelta{Text: " more"}))
 	terminal.want(log + "root  thinking  0 calls\n  │ many words many words\n  │ many words many words\n  │ many words many words\n  │ many words more\n12s · 1 of 1 agent at work\n")
 	terminal.resize(80, 30)
-	view.show(t, eventOf("r", journal.ModelDelta{Restart: true}))
+	view.showAll(t, eventOf("r", journal.ModelDelta{Restart: true}))
 	terminal.want(log + "root  thinking  0 calls\n12s · 1 of 1 agent at work\n")
 }
 
 // What a model generates cannot move the cursor, and a character that is cut does no harm.
 func TestTreeView_GeneratedTextMovesNothing(t *testing.T) {
 	view, terminal := newTestTree(t, 60, 30)
-	view.show(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: "a\x1b[2J\x1b[H\rb\bc\u202ed\x9be\tf\xff"}))
+	view.showAll(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: "a\x1b[2J\x1b[H\rb\bc\u202ed\x9be\tf\xff"}))
 	terminal.want("+ root  may call nothing\nroot  thinking  0 calls\n  │ a�[2J�[H b�c�d�e f�\n12s · 1 of 1 agent at work\n")
-	view.show(t, eventOf("r", journal.ModelDelta{Text: strings.Repeat("漢", maxPartial)}))
+	view.showAll(t, eventOf("r", journal.ModelDelta{Text: strings.Repeat("漢", maxPartial)}))
 	for _, s := range hostileStrings() {
-		view.show(t, eventOf("r", journal.ModelDelta{Restart: true, Text: s, Tool: s, Args: s}))
+		view.showAll(t, eventOf("r", journal.ModelDelta{Restart: true, Text: s, Tool: s, Args: s}))
 	}
 }
 

@@ -15,7 +15,7 @@ func rejectUnknownTopics(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "help":
-			cmd.Args = knownCommand
+			cmd.Args = requireCommand
 		case "completion":
 			for _, shell := range commandGroup(cmd).Commands() {
 				shell.Args = exactArgs(0, "no arguments")
@@ -24,11 +24,11 @@ func rejectUnknownTopics(root *cobra.Command) {
 	}
 }
 
-// knownCommand requires that the arguments name a command.
-func knownCommand(cmd *cobra.Command, args []string) error {
+// requireCommand requires that the arguments name a command.
+func requireCommand(cmd *cobra.Command, args []string) error {
 	found, rest, err := cmd.Root().Find(args)
 	if err == nil && len(rest) > 0 {
-		err = unknownCommand(found, rest[0])
+		err = errUnknownCommand(found, rest[0])
 	}
 	return err
 }
@@ -40,7 +40,7 @@ func checkHelpTopic(root *cobra.Command) *error {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if rest := cmd.Flags().Args(); cmd.HasSubCommands() && len(rest) > 0 {
-			problem = unknownCommand(cmd, rest[0])
+			problem = errUnknownCommand(cmd, rest[0])
 			return
 		}
 		help(cmd, args)
@@ -48,8 +48,8 @@ func checkHelpTopic(root *cobra.Command) *error {
 	return &problem
 }
 
-// unknownCommand returns the error for a name that is no command below parent.
-func unknownCommand(parent *cobra.Command, name string) error {
+// errUnknownCommand returns the error for a name that is no command below parent.
+func errUnknownCommand(parent *cobra.Command, name string) error {
 	var known []string
 	for _, cmd := range parent.Commands() {
 		if cmd.IsAvailableCommand() || cmd.Name() == "help" {

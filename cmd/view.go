@@ -9,8 +9,8 @@ import (
 
 // view shows the events of a task.
 type view interface {
-	observe(e journal.Event) // learns from an event that was shown by an earlier process
-	event(e journal.Event) error
+	learn(e journal.Event) // learns from an event that was shown by an earlier process
+	show(e journal.Event) error
 	close() // after the last event; it may be called twice
 }
 
@@ -24,7 +24,7 @@ func newView(c *common, s *terminal) view {
 		return newLineView(s)
 	}
 	v := newTreeView(s, time.Now)
-	v.start()
+	v.startRedraws()
 	return v
 }
 
@@ -39,6 +39,6 @@ func (c *common) plain() bool {
 // jsonView prints one JSON event per line.
 type jsonView struct{ out io.Writer }
 
-func (v jsonView) close()                      {}
-func (v jsonView) observe(journal.Event)       {}
-func (v jsonView) event(e journal.Event) error { return printLine(v.out, e) }
+func (v jsonView) close()                     {}
+func (v jsonView) learn(journal.Event)        {}
+func (v jsonView) show(e journal.Event) error { return printJSONLine(v.out, e) }
