@@ -39,7 +39,7 @@ tool: they are in the rows without one. A caller with a token sees what it has u
 }
 
 func runUsage(ctx context.Context, c *common, api *client.Client, o *usageOptions) error {
-	report, err := api.ShowUsage(ctx, o.by, o.from, o.to)
+	report, err := api.FetchUsage(ctx, o.by, o.from, o.to)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func TestConnect_UsesServingProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 	}
 	notices := c.logs.notices(screen)
 	options := app.Options{
-		Data: c.data, Look: o.readOnly, Serve: o.serve, ScriptsLater: o.noAgents, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Brokers: c.brokers, Version: version(),
+		Data: c.data, OpenReadOnly: o.readOnly, Serve: o.serve, CheckScriptsLater: o.noAgents, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Brokers: c.brokers, Version: version(),
 		Console: notices, Human: func() model.Model { return newHuman(c.in, screen) },
 		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: o.fatal,
 	}

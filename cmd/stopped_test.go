@@ -16,7 +16,7 @@ import (
 // hang commands.
 func TestConnect_GivesUpOnStoppedProcess(t *testing.T) {
 	dir := t.TempDir()
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (a *api) answerQuestion(r *http.Request, q wire.Question) (any, error) {
 	if q.Tool == "" {
 		return query.verdicts(v), nil
 	}
-	verdict := a.boundVerdict(r.Context(), query, q)
+	verdict := a.verdictWithArgs(r.Context(), query, q)
 	if verdict.Waits {
 		verdict.Approval = a.rt.Gate().ApprovalRules(r.Context(), query.subject, q.Tool, q.Args)
 	}
@@ -160,11 +160,11 @@ func (a *api) queryFor(r *http.Request, q wire.Question) (accessQuery, error) {
 
 // roleQuery returns a query for an agent of a role directly below a root.
 func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.GroupSet) accessQuery {
-	return a.roleQueryOf(identity.ByCaller("", id), state, groups)
+	return a.callerRoleQuery(identity.ByCaller("", id), state, groups)
 }
 
-// roleQueryOf is roleQuery for the role of a caller, within the limit of the caller.
-func (a *api) roleQueryOf(p identity.Principal, state string, groups *toolgroups.GroupSet) accessQuery {
+// callerRoleQuery is roleQuery for the role of a caller, within the limit of the caller.
+func (a *api) callerRoleQuery(p identity.Principal, state string, groups *toolgroups.GroupSet) accessQuery {
 	narrow := toolgroups.AllGroups()
 	if groups != nil {
 		narrow = *groups
@@ -226,7 +226,7 @@ func (q accessQuery) inGroups(tool string) bool {
 func (q accessQuery) verdict(tool string) wire.Verdict {
 	d := q.subject.AuthorizeTool(tool)
 	v := wire.Verdict{
-		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.rule(d),
+		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.ruleText(d),
 	}
 	v.Waits = q.mayWait(tool)
 	if q.caller {
@@ -244,9 +244,9 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 	return v
 }
 
-// boundVerdict returns the decision on the tool of a question, and on the arguments if it has
+// verdictWithArgs returns the decision on the tool of a question, and on the arguments if it has
 // some.
-func (a *api) boundVerdict(ctx context.Context, query accessQuery, q wire.Question) wire.Verdict {
+func (a *api) verdictWithArgs(ctx context.Context, query accessQuery, q wire.Question) wire.Verdict {
 	v := query.verdict(q.Tool)
 	if !v.Allowed || q.Args == nil {
 		return v
@@ -275,8 +275,8 @@ func (q accessQuery) verdicts(v visibility) wire.Verdicts {
 	return out
 }
 
-// rule describes the rule behind a decision.
-func (q accessQuery) rule(d gate.Decision) string {
+// ruleText describes the rule behind a decision.
+func (q accessQuery) ruleText(d gate.Decision) string {
 	h, ok := q.snapshot.LookupTool(d.Tool)
 	switch {
 	case d.Suspended() != "":
@@ -284,7 +284,7 @@ func (q accessQuery) rule(d gate.Decision) string {
 	case !ok:
 		return "no tool group has a tool of this name"
 	case d.Allowed():
-		return q.grantedBy(d)
+		return q.grantText(d)
 	}
 	if other := h.OtherName(); other != "" && q.subject.AuthorizeTool(other).Allowed() {
 		return "role " + q.role.Name + " has this tool under the name " + other
@@ -334,9 +334,9 @@ func (q accessQuery) limitsOn(tool string) (list []wire.Limit) {
 	return list
 }
 
-// grantedBy names the group through which a tool is allowed, and the role that
+// grantText names the group through which a tool is allowed, and the role that
 // uses the group.
-func (q accessQuery) grantedBy(d gate.Decision) string {
+func (q accessQuery) grantText(d gate.Decision) string {
 	switch {
 	case q.role.Name == "":
 		return "root uses org_management alone"

@@ -30,7 +30,7 @@ func (a *api) checkAccessAsCaller(r *http.Request, v visibility, q wire.Question
 	if v.role.ID == "" || q.Role != "" && q.Role != string(v.role.ID) && q.Role != v.role.Name {
 		return a.denyOrFail(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
 	}
-	query := a.roleQueryOf(v.caller, q.State, q.Groups)
+	query := a.callerRoleQuery(v.caller, q.State, q.Groups)
 	if q.Caller != "" {
 		self := auth.SenderOf(r)
 		names := []string{string(self.User), string(self.User) + "@" + v.role.Name, string(self.User) + "@" + string(v.role.ID)}
@@ -54,7 +54,7 @@ func (a *api) checkAccessAsCaller(r *http.Request, v visibility, q wire.Question
 			Epoch: a.org().CurrentEpoch(), Rule: "no tool group has a tool of this name",
 		}, nil
 	}
-	verdict := a.boundVerdict(r.Context(), query, q)
+	verdict := a.verdictWithArgs(r.Context(), query, q)
 	if !verdict.Allowed { // the group that owns the tool may be another one
 		verdict.Group = v.groupOf(h)
 	}
@@ -69,7 +69,7 @@ func (a *api) findHoldersAsCaller(v visibility, q wire.Question) wire.Holders {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
-	if query := a.roleQueryOf(v.caller, q.State, q.Groups); query.allows(q.Who) {
+	if query := a.callerRoleQuery(v.caller, q.State, q.Groups); query.allows(q.Who) {
 		out.Roles = append(out.Roles, query.holder(v.role, q.Who))
 	}
 	return out

@@ -127,7 +127,7 @@ func (a *api) agentTools(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, err := a.agentSeenBy(r.Context(), auth.SenderOf(r), r.PathValue("id"))
+	agent, err := a.visibleAgent(r.Context(), auth.SenderOf(r), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (a *api) agentTools(r *http.Request) (any, error) {
 	if format == formatFunctions {
 		return paginate(r, sortTools(list), byName, func(h *toolgroups.ToolHandle) tool.FunctionTool { return h.Definition.FunctionTool() })
 	}
-	return paginate(r, sortTools(list), byName, v.show)
+	return paginate(r, sortTools(list), byName, v.wireTool)
 }
 
 // findAgent returns the record of an agent by its id, by its name in the task or by its role's name.
@@ -158,9 +158,9 @@ func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 	return a.rt.AgentRecord(ctx, id)
 }
 
-// agentSeenBy returns the record of an agent. A caller sees the agents of its tasks, by
+// visibleAgent returns the record of an agent. A caller sees the agents of its tasks, by
 // their ids; others do not exist for it.
-func (a *api) agentSeenBy(ctx context.Context, sender identity.Principal, ref string) (org.Agent, error) {
+func (a *api) visibleAgent(ctx context.Context, sender identity.Principal, ref string) (org.Agent, error) {
 	if sender.Kind == identity.Operator {
 		return a.findAgent(ctx, ref)
 	}
@@ -202,7 +202,7 @@ func (a *api) findAgentByName(ctx context.Context, role string) (identity.AgentI
 	}
 	if len(all) == 0 {
 		var err error
-		if all, err = a.endedAgentsByName(ctx, role); err != nil {
+		if all, err = a.terminatedAgentsByName(ctx, role); err != nil {
 			return "", err
 		}
 	}
@@ -213,15 +213,15 @@ func (a *api) findAgentByName(ctx context.Context, role string) (identity.AgentI
 	case 1:
 		return all[0], nil
 	}
-	return "", severalAgents(role, all)
+	return "", errSeveralAgents(role, all)
 }
 
 // maxNamedAgents is how many agents the error for an ambiguous name lists.
 const maxNamedAgents = 20
 
-// severalAgents returns the error for a name that stands for several agents. They are sorted,
+// errSeveralAgents returns the error for a name that stands for several agents. They are sorted,
 // the oldest first.
-func severalAgents(role string, agents []identity.AgentID) error {
+func errSeveralAgents(role string, agents []identity.AgentID) error {
 	newest := slices.Clone(agents)
 	slices.Reverse(newest)
 	named := newest[:min(len(newest), maxNamedAgents)]
@@ -235,9 +235,9 @@ func severalAgents(role string, agents []identity.AgentID) error {
 	return errcode.New(errcode.Conflict, "%d agents have the name or role %q; name one by its id, newest first: %s", len(agents), role, strings.Join(ids, ", ")).With("agents", named)
 }
 
-// endedAgentsByName lists the terminated agents that have the name, or whose role has it. Damaged records are logged and
+// terminatedAgentsByName lists the terminated agents that have the name, or whose role has it. Damaged records are logged and
 // left out.
-func (a *api) endedAgentsByName(ctx context.Context, role string) (list []identity.AgentID, err error) {
+func (a *api) terminatedAgentsByName(ctx context.Context, role string) (list []identity.AgentID, err error) {
 	for agent, err := range a.rt.EndedAgents(ctx, "") {
 		switch {
 		case ctx.Err() != nil:
@@ -313,9 +313,9 @@ func messagePayload(q wire.MessageRequest) (json.RawMessage, error) {
 	return nil, errcode.New(errcode.InvalidArguments, "the body has neither payload nor text; set one")
 }
 
-// abortAgent aborts an agent's current turn. A caller may abort the agents of its tasks.
-func (a *api) abortAgent(r *http.Request) (any, error) {
-	agent, err := a.agentSeenBy(r.Context(), auth.SenderOf(r), r.PathValue("id"))
+// abortTurn aborts an agent's current turn. A caller may abort the agents of its tasks.
+func (a *api) abortTurn(r *http.Request) (any, error) {
+	agent, err := a.visibleAgent(r.Context(), auth.SenderOf(r), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -30,17 +30,17 @@ var nullableAgentFields = []string{"group", "state", "history", "role"}
 //
 // Errors: the errors of startTask. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
-	return a.askBy(w, r, decodeAgentRequest)
+	return a.askDecoded(w, r, decodeAgentRequest)
 }
 
-// askBy is askAgent for a request whose body decode reads.
-func (a *api) askBy(w http.ResponseWriter, r *http.Request, decode agentDecoder) error {
+// askDecoded is askAgent for a request whose body decode reads.
+func (a *api) askDecoded(w http.ResponseWriter, r *http.Request, decode agentDecoder) error {
 	spec, release, err := a.readAgentRequest(r, decode)
 	defer release()
 	if err != nil {
 		return err
 	}
-	id, end, err := a.startAsked(r, spec)
+	id, end, err := a.startAgentTask(r, spec)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (a *api) askBy(w http.ResponseWriter, r *http.Request, decode agentDecoder)
 	if acceptsSSE(r) {
 		return a.streamAnswer(w, r, id)
 	}
-	task, err := a.awaitAsked(r, id)
+	task, err := a.awaitAgentTask(r, id)
 	if err != nil {
 		return err
 	}
@@ -64,10 +64,10 @@ func (a *api) askBy(w http.ResponseWriter, r *http.Request, decode agentDecoder)
 	return wire.WriteJSON(mcpserver.WithWriteTimeout(w, 0), status, answer)
 }
 
-// startAsked starts the task of a request to an agent. The caller calls end when it has
+// startAgentTask starts the task of a request to an agent. The caller calls end when it has
 // answered. Without an Idempotency-Key the task is cancelled when the client disconnects before,
 // because no later request can ask for its answer.
-func (a *api) startAsked(r *http.Request, spec org.TaskSpec) (id identity.TaskID, end func(), err error) {
+func (a *api) startAgentTask(r *http.Request, spec org.TaskSpec) (id identity.TaskID, end func(), err error) {
 	if spec.Key = r.Header.Get("Idempotency-Key"); len(spec.Key) > maxKeyBytes {
 		return "", nil, errcode.New(errcode.InvalidArguments, "the header Idempotency-Key has more than %d bytes", maxKeyBytes)
 	}
@@ -170,8 +170,8 @@ func (a *api) cancelAbandoned(ctx context.Context, id identity.TaskID) {
 	}
 }
 
-// awaitAsked returns the record of a task when it has ended or is paused, or after maxWait.
-func (a *api) awaitAsked(r *http.Request, id identity.TaskID) (org.Task, error) {
+// awaitAgentTask returns the record of a task when it has ended or is paused, or after maxWait.
+func (a *api) awaitAgentTask(r *http.Request, id identity.TaskID) (org.Task, error) {
 	ctx, cancel := UntilShutdown(r.Context())
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, maxWait)
@@ -217,8 +217,8 @@ func (a *api) stateOfTask(ctx context.Context, task org.Task) (string, error) {
 	return toolgroups.StateName(agent.State), err
 }
 
-// askedEvents are the types of the events that a stream of an answer has before its end.
-var askedEvents = map[journal.EventType]bool{
+// answerEvents are the types of the events that a stream of an answer has before its end.
+var answerEvents = map[journal.EventType]bool{
 	journal.ToolCall{}.EventType(): true, journal.ToolResult{}.EventType(): true, journal.ToolError{}.EventType(): true,
 	journal.StateTransition{}.EventType(): true,
 }
@@ -241,7 +241,7 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 		if err != nil {
 			return a.abortStream(s, err)
 		}
-		if e.Agent == task.Top && askedEvents[e.Body.EventType()] {
+		if e.Agent == task.Top && answerEvents[e.Body.EventType()] {
 			if s.sendNamed(string(e.Body.EventType()), e.Seq, e) != nil {
 				return nil
 			}
@@ -258,7 +258,7 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 
 // sendAnswer sends the last event of a stream. It returns nil if the client has gone.
 func (a *api) sendAnswer(s *eventStream, r *http.Request, id identity.TaskID) error {
-	task, err := a.awaitAsked(r, id)
+	task, err := a.awaitAgentTask(r, id)
 	if err != nil {
 		return err
 	}

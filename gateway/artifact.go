@@ -31,9 +31,9 @@ func (a *api) listArtifacts(r *http.Request) (any, error) {
 	return paginate(r, list, key, func(v runtime.Artifact) wire.Artifact { return wire.Artifact(v) })
 }
 
-// sweep deletes stored contents that no artifact references, or with dryRun
+// collectGarbage deletes stored contents that no artifact references, or with dryRun
 // only counts them.
-func (a *api) sweep(r *http.Request) (any, error) {
+func (a *api) collectGarbage(r *http.Request) (any, error) {
 	dryRun, err := boolParam(r, "dryRun")
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func (a *api) openaiRoutes() []route {
 			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelList{}, serve: jsonEndpoint(a.listModels),
 		}, {
 			method: "GET", path: "/v1/models/{model}", id: "findModel", summary: "Show one role that the sender may ask, as a model",
-			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelEntry{}, errors: []errcode.Code{errcode.RoleNotFound}, serve: jsonEndpoint(a.findModel),
+			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelEntry{}, errors: []errcode.Code{errcode.RoleNotFound}, serve: jsonEndpoint(a.showModel),
 		}, {
 			method: "POST", path: "/v1/chat/completions", id: "completeChat", summary: "Ask an agent of the role that model names, and wait for its answer",
 			params: []parameter{idempotencyKey}, scopes: toolUsers, protocol: openaiProtocol, body: map[string]any{}, answer: openaiapi.Completion{},
@@ -43,8 +43,8 @@ func (a *api) listModels(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// findModel shows one of them.
-func (a *api) findModel(r *http.Request) (any, error) {
+// showModel shows a role that the sender may ask.
+func (a *api) showModel(r *http.Request) (any, error) {
 	role, err := a.askableRole(auth.SenderOf(r), r.PathValue("model"))
 	return openaiapi.NewModel(role.Name, role.CreatedAt), err
 }
@@ -77,7 +77,7 @@ func (a *api) completeChat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, end, err := a.startAsked(r, spec)
+	id, end, err := a.startAgentTask(r, spec)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *api) chatSpec(q openaiapi.Request, sender identity.Principal) (org.Task
 // Errors: the error of a task that has failed or is cancelled; Conflict for a task that is
 // paused or still runs after maxWait.
 func (a *api) awaitCompletion(r *http.Request, id identity.TaskID) (org.Task, error) {
-	task, err := a.awaitAsked(r, id)
+	task, err := a.awaitAgentTask(r, id)
 	switch {
 	case err != nil:
 		return task, err
@@ -154,7 +154,7 @@ func (a *api) streamCompletion(w http.ResponseWriter, r *http.Request, task org.
 		if err != nil {
 			return a.abortStream(s.eventStream, err)
 		}
-		if e.Agent == task.Top && s.observe(e.Body) != nil {
+		if e.Agent == task.Top && s.sendEvent(e.Body) != nil {
 			return nil
 		}
 		if _, paused := e.Body.(journal.TaskPaused); paused || a.rt.EndsTask(e) {
@@ -198,8 +198,8 @@ type chunkStream struct {
 	ended   bool            // the answer in progress has ended: another one begins a paragraph
 }
 
-// observe sends the text of an event. An error means that the client has gone.
-func (s *chunkStream) observe(body journal.EventBody) error {
+// sendEvent sends the text of an event. An error means that the client has gone.
+func (s *chunkStream) sendEvent(body journal.EventBody) error {
 	switch b := body.(type) {
 	case journal.ModelDelta:
 		if b.Restart {

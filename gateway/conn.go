@@ -150,8 +150,8 @@ func connOf(r *http.Request) *trackedConn {
 	return c
 }
 
-// watchConnState notices the end of requests, for http.Server.
-func watchConnState(conn net.Conn, state http.ConnState) {
+// handleConnState notices the end of requests, for http.Server.
+func handleConnState(conn net.Conn, state http.ConnState) {
 	if c := asTracked(conn); c != nil && state == http.StateIdle {
 		c.endRequest()
 	}

@@ -60,7 +60,7 @@ func (t *connTable) tryAdmit(c *trackedConn, limits ConnectionLimits) (victim *t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.viaProxy = limits.trusts(c.peer)
-	among, full := t.findBound(c, limits)
+	among, full := t.findCandidates(c, limits)
 	switch {
 	case t.closed:
 		return nil, refuseConn
@@ -94,26 +94,26 @@ func (s candidates) include(c *trackedConn) bool {
 	return (!s.address.IsValid() || c.address == s.address) && !(s.anonymous && c.authenticated)
 }
 
-// findBound returns the candidates to give way to a new connection if a limit is
+// findCandidates returns the candidates to give way to a new connection if a limit is
 // reached. The limit is the share of its address, or the limit of all connections.
-// findBound must be called with mu held.
-func (t *connTable) findBound(c *trackedConn, limits ConnectionLimits) (candidates, bool) {
+// findCandidates must be called with mu held.
+func (t *connTable) findCandidates(c *trackedConn, limits ConnectionLimits) (candidates, bool) {
 	if !c.viaProxy {
-		if anonymous, full := t.counts(c.address).reach(limits.PerAddress); full {
+		if anonymous, full := t.counts(c.address).reaches(limits.PerAddress); full {
 			return candidates{address: c.address, anonymous: anonymous}, true
 		}
 	}
-	anonymous, full := t.all.reach(limits.Total)
+	anonymous, full := t.all.reaches(limits.Total)
 	return candidates{anonymous: anonymous}, full
 }
 
 // connCounts counts connections.
 type connCounts struct{ total, anonymous int }
 
-// reach reports whether one more anonymous connection exceeds a limit, or the part
+// reaches reports whether one more anonymous connection exceeds a limit, or the part
 // of it that is not reserved for authenticated senders.
-func (c connCounts) reach(limit int) (anonymous, full bool) {
-	anonymous = c.anonymous >= limit-limit/reserveFraction
+func (c connCounts) reaches(limit int) (anonymous, full bool) {
+	anonymous = c.anonymous >= limit-limit/reserveDivisor
 	return anonymous, anonymous || c.total >= limit
 }
 

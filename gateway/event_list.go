@@ -57,7 +57,7 @@ func (a *api) listEvents(w http.ResponseWriter, r *http.Request) error {
 
 // writeEventPage answers with a page of events.
 func (a *api) writeEventPage(w http.ResponseWriter, r *http.Request, q eventQuery, p paging) error {
-	first, err := before(p.after)
+	first, err := parseBefore(p.after)
 	if err != nil {
 		return err
 	}

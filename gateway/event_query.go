@@ -124,7 +124,7 @@ func (a *api) selectAgent(ctx context.Context, q *eventQuery, ref string) error 
 	if ref == "" {
 		return nil
 	}
-	agent, err := a.agentSeenBy(ctx, q.sender, ref)
+	agent, err := a.visibleAgent(ctx, q.sender, ref)
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,8 @@ func (a *api) isOfCaller(caller string, h journal.EventHead) bool {
 	return external && string(p.User) == caller
 }
 
-// before returns the number before which a page begins, given its cursor.
-func before(cursor string) (uint64, error) {
+// parseBefore returns the number before which a page begins, given its cursor.
+func parseBefore(cursor string) (uint64, error) {
 	if cursor == "" {
 		return math.MaxUint64, nil
 	}

@@ -37,7 +37,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	listener, err := gateway.Listen(dir)
+	listener, err := gateway.ListenUnix(dir)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,7 +17,7 @@ var nullableFlowFields = []string{"group", "state", "history"}
 
 // askFlowAgent is askAgent under the path and with the body of TrustGraph's client.
 func (a *api) askFlowAgent(w http.ResponseWriter, r *http.Request) error {
-	return a.askBy(w, r, decodeFlowRequest)
+	return a.askDecoded(w, r, decodeFlowRequest)
 }
 
 // decodeFlowRequest is an agentDecoder. The flow in the path names the role of the agent.

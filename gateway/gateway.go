@@ -2,7 +2,7 @@
 // over TCP. The package client calls it.
 //
 //	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Log: log})
-//	listener, err := gateway.Listen(dataDir)
+//	listener, err := gateway.ListenUnix(dataDir)
 //	err = gateway.Serve(ctx, listener, handler, log)
 //
 // Config.Authenticate identifies the sender of each request. On the socket the
@@ -60,9 +60,9 @@ type Config struct {
 	// StartTask starts the task of a request: Runtime.StartTask, or a function that
 	// calls it. Nil rejects such requests.
 	StartTask func(context.Context, org.TaskSpec) (identity.TaskID, error)
-	// Hooks returns the trigger with a name, if a request with this header and body carries its
+	// FindHook returns the trigger with a name, if a request with this header and body carries its
 	// secret. Nil finds none.
-	Hooks        func(name string, header http.Header, body []byte) (Hook, bool)
+	FindHook     func(name string, header http.Header, body []byte) (Hook, bool)
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
 	// TokenHolders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
@@ -109,7 +109,7 @@ type api struct {
 	limiter      *mcpserver.ConcurrencyLimiter // of calls, shared by all protocols
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
-	hooks        func(string, http.Header, []byte) (Hook, bool)
+	findHook     func(string, http.Header, []byte) (Hook, bool)
 	hookBodies   *mcpserver.ConcurrencyLimiter // of requests whose sender is not known yet
 	configDigest func() string
 	tokenHolders func() []identity.Principal
@@ -134,7 +134,7 @@ func New(config Config) (http.Handler, error) {
 		return nil, errors.New("gateway: Config.Runtime is missing")
 	case config.Authenticate == nil:
 		return nil, errors.New("gateway: Config.Authenticate is missing")
-	case config.Hooks != nil && config.Sessions == nil:
+	case config.FindHook != nil && config.Sessions == nil:
 		return nil, errors.New("gateway: Config.Sessions is missing; Config.Hooks needs it")
 	}
 	if config.Log == nil {
@@ -180,7 +180,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, hooks: config.Hooks, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, tokenHolders: config.TokenHolders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, findHook: config.FindHook, hookBodies: mcpserver.NewConcurrencyLimiter(0), configDigest: config.ConfigDigest, tokenHolders: config.TokenHolders, tokens: config.Tokens, issuers: config.Issuers, sessions: config.Sessions, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, items: config.Items, logins: config.Logins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

@@ -32,7 +32,7 @@ func (a *api) listTools(r *http.Request) (any, error) {
 		return nil, err
 	}
 	byName := func(h *toolgroups.ToolHandle) string { return h.Definition.Name }
-	return paginate(r, list, byName, v.show)
+	return paginate(r, list, byName, v.wireTool)
 }
 
 // showTool answers with one tool and its pending definition.
@@ -41,9 +41,9 @@ func (a *api) showTool(r *http.Request) (any, error) {
 	var t wire.Tool
 	h, ok := v.tool(name)
 	if ok {
-		t = v.show(h)
+		t = v.wireTool(h)
 	}
-	t, ok, err := a.withQuarantine(r, t, ok)
+	t, ok, err := a.withPending(r, t, ok)
 	if err != nil {
 		return nil, err
 	}

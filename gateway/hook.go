@@ -43,8 +43,8 @@ func (a *api) fireTrigger(r *http.Request) (any, error) {
 		return nil, err
 	}
 	hook, ok := Hook{}, false
-	if a.hooks != nil {
-		hook, ok = a.hooks(r.PathValue("name"), r.Header, body)
+	if a.findHook != nil {
+		hook, ok = a.findHook(r.PathValue("name"), r.Header, body)
 	}
 	if !ok {
 		return nil, errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, errNoHook), "the signature or the token of the request is not valid for this path")

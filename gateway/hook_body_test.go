@@ -41,7 +41,7 @@ func TestHook_SlowBodiesShareBudgetOfNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: tokens.Authenticate, Sessions: tokens, Hooks: func(string, http.Header, []byte) (gateway.Hook, bool) { return gateway.Hook{}, false }})
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: tokens.Authenticate, Sessions: tokens, FindHook: func(string, http.Header, []byte) (gateway.Hook, bool) { return gateway.Hook{}, false }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestHook_SlowBodiesShareBudgetOfNetwork(t *testing.T) {
 // A gateway with hooks and without the networks of their senders is not made.
 func TestNew_HooksNeedSessions(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	if _, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Hooks: func(string, http.Header, []byte) (gateway.Hook, bool) { return gateway.Hook{}, false }}); err == nil {
+	if _, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, FindHook: func(string, http.Header, []byte) (gateway.Hook, bool) { return gateway.Hook{}, false }}); err == nil {
 		t.Error("it was made")
 	}
 }

@@ -13,9 +13,9 @@ import (
 // The defaults of ConnectionLimits.
 const (
 	defaultConnections = 1024
-	addressFraction    = 2 // one address may have half of the connections
+	addressDivisor     = 2 // one address may have half of the connections
 	defaultMinTime     = 75 * time.Millisecond
-	reserveFraction    = 4 // a quarter of a limit is for authenticated senders
+	reserveDivisor     = 4 // a quarter of a limit is for authenticated senders
 )
 
 // ConnectionLimits bounds the open TCP connections of a listener. A field that is
@@ -41,7 +41,7 @@ func (c ConnectionLimits) orDefault() ConnectionLimits {
 	}
 	c.Total = min(c.Total, openfiles.MaxIncoming())
 	if c.PerAddress <= 0 {
-		c.PerAddress = c.Total / addressFraction
+		c.PerAddress = c.Total / addressDivisor
 	}
 	c.PerAddress = max(1, c.PerAddress)
 	if c.MinTime <= 0 {

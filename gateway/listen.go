@@ -15,13 +15,13 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// Listen creates the socket of the data directory dir, accessible only to its
+// ListenUnix creates the socket of the data directory dir, accessible only to its
 // owner. The caller must hold the directory's lock; an existing socket is
 // therefore left over from a killed process, and is replaced.
 //
 // The socket is created in a temporary directory that only the owner can enter,
 // and then moved. So it is never accessible to others.
-func Listen(dir string) (net.Listener, error) {
+func ListenUnix(dir string) (net.Listener, error) {
 	path := filepath.Join(dir, wire.SocketName)
 	if err := checkSocketPath(path); err != nil {
 		return nil, err

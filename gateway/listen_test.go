@@ -53,7 +53,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 
 func TestListen_SocketIsPrivate(t *testing.T) {
 	dir := t.TempDir()
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 	if _, err := client.Dial(dir); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing a stale socket: %v, want ErrNotServed", err)
 	}
-	first, err := gateway.Listen(dir)
+	first, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := gateway.Listen(dir)
+	second, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +110,14 @@ func TestListen_RejectsImpossibleSocket(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, wire.SocketName), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gateway.Listen(dir); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if _, err := gateway.ListenUnix(dir); err == nil || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("another kind of file: %v", err)
 	}
 	long := filepath.Join(dir, strings.Repeat("x", wire.MaxSocketPath-len(dir)-len(wire.SocketName)-1))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gateway.Listen(long); err == nil || !strings.Contains(err.Error(), "--data") {
+	if _, err := gateway.ListenUnix(long); err == nil || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("a path of %d bytes: %v", len(long)+len(wire.SocketName)+1, err)
 	}
 	if _, err := client.Dial(long); !errors.Is(err, client.ErrNotServed) {
@@ -127,7 +127,7 @@ func TestListen_RejectsImpossibleSocket(t *testing.T) {
 	if err := os.Mkdir(fits, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := gateway.Listen(fits)
+	l, err := gateway.ListenUnix(fits)
 	if err != nil {
 		t.Fatalf("the longest path that fits: %v", err)
 	}

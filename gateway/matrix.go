@@ -70,7 +70,7 @@ func matrixRows(limit, tools int) int { return min(limit, max(1, maxMatrixCells/
 func (a *api) matrixRow(v visibility, role org.Role, state string, tools []wire.MatrixTool) wire.MatrixRow {
 	query := a.roleQuery(role.ID, state, nil)
 	if !v.all {
-		query = a.roleQueryOf(v.caller, state, nil)
+		query = a.callerRoleQuery(v.caller, state, nil)
 	}
 	row := wire.MatrixRow{ID: role.ID, Name: a.roleName(role.ID), Allowed: []string{}}
 	for _, t := range tools {

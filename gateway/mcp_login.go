@@ -34,19 +34,19 @@ type noLogins struct{}
 func (noLogins) ListServers(context.Context) ([]wire.MCPServer, error) { return nil, nil }
 
 func (noLogins) BeginLogin(_ context.Context, server string, _ identity.Principal, _ wire.MCPLoginRequest) (wire.MCPLoginOffer, error) {
-	return wire.MCPLoginOffer{}, noLoginAt(server)
+	return wire.MCPLoginOffer{}, errNoLoginAt(server)
 }
 
 func (noLogins) FinishLogin(_ context.Context, server string, _ identity.Principal, _ string, _ wire.MCPLoginAnswer) (wire.MCPLogin, error) {
-	return wire.MCPLogin{}, noLoginAt(server)
+	return wire.MCPLogin{}, errNoLoginAt(server)
 }
 
 func (noLogins) Logout(_ context.Context, server string, _ identity.Principal) (wire.MCPLogin, error) {
-	return wire.MCPLogin{}, noLoginAt(server)
+	return wire.MCPLogin{}, errNoLoginAt(server)
 }
 
-// noLoginAt returns the error for a server that does not exist, has no login, or is not visible.
-func noLoginAt(server string) error {
+// errNoLoginAt returns the error for a server that does not exist, has no login, or is not visible.
+func errNoLoginAt(server string) error {
 	return errcode.New(errcode.ItemNotFound, "there is no MCP server %.100q with a login", server)
 }
 
@@ -98,7 +98,7 @@ func (v visibility) hasServer(name string) bool {
 func (a *api) visibleServer(r *http.Request) (string, error) {
 	name := r.PathValue("name")
 	if !a.visibilityFor(r).hasServer(name) {
-		return "", noLoginAt(name)
+		return "", errNoLoginAt(name)
 	}
 	return name, nil
 }

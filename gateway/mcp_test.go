@@ -73,7 +73,7 @@ func (f *mcpFixture) serve(t *testing.T, handler http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, err := gateway.Listen(f.dir)
+	socket, err := gateway.ListenUnix(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ func (a *api) agentRoutes() []route {
 			errors: append(slices.Clone(unknown), errcode.StorageLow), serve: jsonEndpoint(a.sendMessage),
 		}, {
 			method: "POST", path: "/api/v1/agents/{id}/abort", id: "abortTurn", summary: "Abort the current turn of an agent",
-			scopes: toolUsers, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortAgent),
+			scopes: toolUsers, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortTurn),
 		},
 	}
 }
@@ -319,7 +319,7 @@ func (a *api) artifactRoutes() []route {
 			errors: []errcode.Code{errcode.ArtifactNotFound}, serve: a.showArtifact,
 		}, {
 			method: "POST", path: "/api/v1/sweep", id: "collectGarbage", summary: "Delete stored contents that no artifact references",
-			params: []parameter{dryRunQuery}, scopes: operators, answer: wire.SweepResult{}, serve: jsonEndpoint(a.sweep),
+			params: []parameter{dryRunQuery}, scopes: operators, answer: wire.SweepResult{}, serve: jsonEndpoint(a.collectGarbage),
 		},
 	}
 }

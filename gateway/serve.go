@@ -24,7 +24,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.
 	server := &http.Server{
 		Handler:           withWaitGroup(&work, trackRequests(handler)),
 		ConnContext:       withConn,
-		ConnState:         watchConnState,
+		ConnState:         handleConnState,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

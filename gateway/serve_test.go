@@ -18,7 +18,7 @@ import (
 
 func TestServe_FinishesRequestsOnShutdown(t *testing.T) {
 	dir := t.TempDir()
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestServe_EndsStreamsOnShutdown(t *testing.T) {
 	f := newFixture(t, m)
 	defer close(release)
 	dir := t.TempDir()
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (l *fullListener) Accept() (net.Conn, error) {
 // What net/http reports is in the log, in plain words.
 func TestServe_LogsServerErrors(t *testing.T) {
 	dir := t.TempDir()
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ func (b browserSignIn) AuthorizationURL(ctx context.Context, a auth.SignInAttemp
 	return b.Service.AuthorizationURL(ctx, oidc.Authorization(a))
 }
 
-func (b browserSignIn) IDToken(ctx context.Context, a auth.SignInAttempt, code, answered string) (string, error) {
-	return b.Service.IDToken(ctx, oidc.Authorization(a), code, answered)
+func (b browserSignIn) ExchangeCode(ctx context.Context, a auth.SignInAttempt, code, answered string) (string, error) {
+	return b.Service.ExchangeCode(ctx, oidc.Authorization(a), code, answered)
 }
 
 // newSignInFixture is withSignIn with a new issuer.

@@ -8,20 +8,20 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// spanFold makes spans of the events of a task.
-type spanFold struct {
+// spanBuilder makes spans of the events of a task.
+type spanBuilder struct {
 	spans   []*wire.Span                   // in the order of their numbers
 	asked   map[identity.AgentID]time.Time // when the models of agents were asked; agents that wait are not in it
 	answers map[identity.CallID]uint64     // the answers that asked for calls which have not begun
 	open    map[string]*wire.Span          // calls by their id, waits by the id of the request
 }
 
-func newSpanFold() *spanFold {
-	return &spanFold{asked: map[identity.AgentID]time.Time{}, answers: map[identity.CallID]uint64{}, open: map[string]*wire.Span{}}
+func newSpanBuilder() *spanBuilder {
+	return &spanBuilder{asked: map[identity.AgentID]time.Time{}, answers: map[identity.CallID]uint64{}, open: map[string]*wire.Span{}}
 }
 
 // add adds an event, the oldest first.
-func (f *spanFold) add(e journal.Event) {
+func (f *spanBuilder) add(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
 		f.asked[e.Agent] = e.At
@@ -47,14 +47,14 @@ func (f *spanFold) add(e journal.Event) {
 }
 
 // ask records that the model of an agent is asked at a time, unless it was asked before.
-func (f *spanFold) ask(agent identity.AgentID, at time.Time) {
+func (f *spanBuilder) ask(agent identity.AgentID, at time.Time) {
 	if asked, known := f.asked[agent]; !known || at.Before(asked) {
 		f.asked[agent] = at
 	}
 }
 
 // addAnswer adds the span that ends with an answer. Its agent waits then.
-func (f *spanFold) addAnswer(e journal.Event) *wire.Span {
+func (f *spanBuilder) addAnswer(e journal.Event) *wire.Span {
 	s := f.begin(e, wire.ModelSpan, "", "")
 	if asked, known := f.asked[e.Agent]; known && asked.Before(e.At) {
 		s.Start = asked
@@ -65,7 +65,7 @@ func (f *spanFold) addAnswer(e journal.Event) *wire.Span {
 }
 
 // addCall adds a call. One that is denied has ended.
-func (f *spanFold) addCall(e journal.Event, b journal.ToolCall) {
+func (f *spanBuilder) addCall(e journal.Event, b journal.ToolCall) {
 	s := f.begin(e, wire.ToolSpan, b.Call, b.Tool)
 	s.Approval, s.Code, s.Reason, s.Rule, s.Group, s.Epoch, s.Parent = b.Approval, b.Code, b.Reason, b.Rule, b.Group, b.Epoch, f.answers[b.Call]
 	delete(f.answers, b.Call)
@@ -77,14 +77,14 @@ func (f *spanFold) addCall(e journal.Event, b journal.ToolCall) {
 }
 
 // begin adds an unfinished span.
-func (f *spanFold) begin(e journal.Event, kind wire.SpanKind, call identity.CallID, name string) *wire.Span {
+func (f *spanBuilder) begin(e journal.Event, kind wire.SpanKind, call identity.CallID, name string) *wire.Span {
 	s := &wire.Span{Seq: e.Seq, Kind: kind, Status: wire.SpanUnfinished, Agent: e.Agent, Role: e.Role, Name: name, Start: e.At, Call: call}
 	f.spans = append(f.spans, s)
 	return s
 }
 
 // end ends the span that an event is the end of. An event after a call asks the model of its agent again.
-func (f *spanFold) end(e journal.Event) {
+func (f *spanBuilder) end(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.ToolResult:
 		f.finish(string(b.Call), e, wire.SpanOK)
@@ -112,7 +112,7 @@ var approvalStatus = map[string]wire.SpanStatus{
 }
 
 // finish ends an open span and returns it, nil if it is not open.
-func (f *spanFold) finish(key string, e journal.Event, status wire.SpanStatus) *wire.Span {
+func (f *spanBuilder) finish(key string, e journal.Event, status wire.SpanStatus) *wire.Span {
 	s := f.open[key]
 	if s != nil {
 		s.End, s.Status = e.At, status
@@ -121,9 +121,9 @@ func (f *spanFold) finish(key string, e journal.Event, status wire.SpanStatus) *
 	return s
 }
 
-// spanSeed learns from the events before a page, the newest first, what a spanFold knows there.
+// spanSeed learns from the events before a page, the newest first, what a spanBuilder knows there.
 type spanSeed struct {
-	*spanFold
+	*spanBuilder
 	settled map[identity.AgentID]bool // agents of which earlier events tell nothing more
 }
 

@@ -61,7 +61,7 @@ func spanEvents() []journal.Event {
 
 // The spans of events are those that their times say.
 func TestSpanFold_Spans(t *testing.T) {
-	f := newSpanFold()
+	f := newSpanBuilder()
 	for _, e := range spanEvents() {
 		f.add(e)
 	}
@@ -102,12 +102,12 @@ func TestSpanFold_Spans(t *testing.T) {
 
 // Wherever a page begins, its spans are the same as those of the whole.
 func TestSpanFold_SeedsPages(t *testing.T) {
-	events, whole := spanEvents(), newSpanFold()
+	events, whole := spanEvents(), newSpanBuilder()
 	for _, e := range events {
 		whole.add(e)
 	}
 	for at := range events {
-		f := newSpanFold()
+		f := newSpanBuilder()
 		seed := spanSeed{f, map[identity.AgentID]bool{}}
 		for i := at - 1; i >= 0; i-- {
 			seed.add(events[i])

@@ -29,14 +29,14 @@ func (a *api) listSpans(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newSpanFold()
+	f := newSpanBuilder()
 	if after > task.FirstSeq {
 		err = a.seedSpans(r.Context(), task, f, after)
 	}
 	if err != nil {
 		return nil, err
 	}
-	next, err := a.foldSpans(r.Context(), task, f, max(after, task.FirstSeq), p.limit, a.visibilityFor(r))
+	next, err := a.buildSpans(r.Context(), task, f, max(after, task.FirstSeq), p.limit, a.visibilityFor(r))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (a *api) listSpans(r *http.Request) (any, error) {
 }
 
 // seedSpans reads the events of a task up to a number, the newest first.
-func (a *api) seedSpans(ctx context.Context, task org.Task, f *spanFold, last uint64) error {
+func (a *api) seedSpans(ctx context.Context, task org.Task, f *spanBuilder, last uint64) error {
 	seed, read := spanSeed{f, map[identity.AgentID]bool{}}, 0
 	for e, err := range a.rt.JournalStore().EventsBefore(ctx, ofTask(task.ID), last+1) {
 		if err != nil {
@@ -67,10 +67,10 @@ func (a *api) seedSpans(ctx context.Context, task org.Task, f *spanFold, last ui
 	return nil
 }
 
-// foldSpans reads the events of a task after a number until so many spans have begun, and then
+// buildSpans reads the events of a task after a number until so many spans have begun, and then
 // until they have ended. It searches a bounded part of the log. next is the number after which the
 // following spans begin, 0 at the end.
-func (a *api) foldSpans(ctx context.Context, task org.Task, f *spanFold, after uint64, limit int, v visibility) (next uint64, err error) {
+func (a *api) buildSpans(ctx context.Context, task org.Task, f *spanBuilder, after uint64, limit int, v visibility) (next uint64, err error) {
 	begin, searched := time.Now(), 0
 	for e, err := range a.rt.JournalStore().FollowMatching(ctx, ofTask(task.ID), after, journal.StoredOnly) {
 		if err != nil {

@@ -91,7 +91,7 @@ type taskFilter struct {
 // newestTasks returns up to limit tasks that are older than before and pass the filter,
 // newest first.
 func (a *api) newestTasks(before *org.Task, filter taskFilter, limit int) (list []org.Task) {
-	recorded := recordedAs(filter.status)
+	recorded := recordedStatuses(filter.status)
 	for len(list) < limit {
 		part := a.org().NewestTasks(before, limit, recorded...)
 		for _, t := range part {
@@ -110,8 +110,8 @@ func (a *api) newestTasks(before *org.Task, filter taskFilter, limit int) (list 
 	return list
 }
 
-// recordedAs returns the statuses that the records of tasks with a status may have; none for any.
-func recordedAs(status org.TaskStatus) []org.TaskStatus {
+// recordedStatuses returns the statuses that the records of tasks with a status may have; none for any.
+func recordedStatuses(status org.TaskStatus) []org.TaskStatus {
 	switch status {
 	case "":
 		return nil

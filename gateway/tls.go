@@ -35,7 +35,7 @@ func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger, interva
 		return nil, err
 	}
 	c.active.Store(loaded)
-	c.lookAt = time.Now().Add(interval)
+	c.nextCheck = time.Now().Add(interval)
 	return tls.NewListener(l, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// A trackedConn has one request at a time, so there is no HTTP/2.
@@ -68,9 +68,9 @@ type certificate struct {
 	interval          time.Duration // between two looks at the files
 	active            atomic.Pointer[tls.Certificate]
 
-	mu     sync.Mutex // guards what follows; only TryLock takes it, so no request waits for it
-	lookAt time.Time  // the files are not looked at before
-	seen   []fs.FileInfo
+	mu        sync.Mutex // guards what follows; only TryLock takes it, so no request waits for it
+	nextCheck time.Time  // the files are not looked at before
+	seen      []fs.FileInfo
 }
 
 // get implements tls.Config.GetCertificate.
@@ -86,10 +86,10 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // with mu held.
 func (c *certificate) reload() {
 	now := time.Now()
-	if now.Before(c.lookAt) {
+	if now.Before(c.nextCheck) {
 		return
 	}
-	c.lookAt = now.Add(c.interval)
+	c.nextCheck = now.Add(c.interval)
 	files, err := statFiles(c.certFile, c.keyFile)
 	if err == nil && sameFiles(files, c.seen) {
 		return

@@ -25,7 +25,7 @@ func quarantinedTool(p modules.PendingTool) wire.QuarantinedTool {
 
 // listQuarantine lists the pending definitions, sorted by name and owner.
 func (a *api) listQuarantine(r *http.Request) (any, error) {
-	list, err := a.quarantine(r.Context(), "")
+	list, err := a.pendingTools(r.Context(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,8 @@ func (a *api) listQuarantine(r *http.Request) (any, error) {
 	return paginate(r, list, byName, quarantinedTool)
 }
 
-// quarantine returns the pending definitions under a name, or all for "".
-func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingTool, error) {
+// pendingTools returns the pending definitions under a name, or all for "".
+func (a *api) pendingTools(ctx context.Context, name string) ([]modules.PendingTool, error) {
 	if a.pins == nil {
 		return nil, nil
 	}
@@ -45,13 +45,13 @@ func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingToo
 	return list, err
 }
 
-// withQuarantine adds the pending definition to a tool, if the sender is the
+// withPending adds the pending definition to a tool, if the sender is the
 // operator. It reports false if there is neither a tool nor a definition.
-func (a *api) withQuarantine(r *http.Request, t wire.Tool, found bool) (wire.Tool, bool, error) {
+func (a *api) withPending(r *http.Request, t wire.Tool, found bool) (wire.Tool, bool, error) {
 	if auth.SenderOf(r).Kind != identity.Operator {
 		return t, found, nil
 	}
-	list, err := a.quarantine(r.Context(), r.PathValue("name"))
+	list, err := a.pendingTools(r.Context(), r.PathValue("name"))
 	if found { // another owner may offer the name of this tool
 		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Owner != t.Owner })
 	}
@@ -74,7 +74,7 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 		return nil, err
 	}
 	name := r.PathValue("name")
-	list, err := a.quarantine(r.Context(), name)
+	list, err := a.pendingTools(r.Context(), name)
 	if err != nil {
 		return nil, err
 	}

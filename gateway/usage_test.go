@@ -53,7 +53,7 @@ func TestUsage_EqualsRecord(t *testing.T) {
 		}
 	}
 	for _, by := range [][]string{nil, {"caller"}, {"role"}, {"server"}, {"tool"}, {"caller", "role", "server", "tool"}} {
-		report, err := operator.LocalClient().ShowUsage(ctx, by, "1h", "")
+		report, err := operator.LocalClient().FetchUsage(ctx, by, "1h", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestUsage_EqualsRecord(t *testing.T) {
 			t.Errorf("by %q: (-want +got)\n%s", by, diff)
 		}
 	}
-	own, err := caller.LocalClient().ShowUsage(ctx, []string{"caller", "tool"}, "", "")
+	own, err := caller.LocalClient().FetchUsage(ctx, []string{"caller", "tool"}, "", "")
 	if err != nil || own.Total.Calls.Total != 3 || own.Total.Usage.Input != 40 {
 		t.Errorf("of the caller: %+v, %v", own.Total, err)
 	}
@@ -79,7 +79,7 @@ func TestUsage_EqualsRecord(t *testing.T) {
 // Each row has the keys that were asked for.
 func TestUsage_Rows(t *testing.T) {
 	operator, _ := usageFixture(t)
-	report, err := operator.LocalClient().ShowUsage(t.Context(), []string{"tool", "server"}, "", "")
+	report, err := operator.LocalClient().FetchUsage(t.Context(), []string{"tool", "server"}, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestUsage_Times(t *testing.T) {
 		from, to string
 		calls    int
 	}{{"1h", "", 6}, {"", "1h", 0}, {"0s", "", 0}, {"1h", time.Now().Add(time.Hour).Format(time.RFC3339), 6}} {
-		report, err := operator.LocalClient().ShowUsage(t.Context(), nil, tt.from, tt.to)
+		report, err := operator.LocalClient().FetchUsage(t.Context(), nil, tt.from, tt.to)
 		if err != nil || report.Total.Calls.Total != tt.calls {
 			t.Errorf("%+v: %+v, %v", tt, report.Total, err)
 		}

@@ -174,9 +174,9 @@ func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
 	return v.view.GrantingGroup(h)
 }
 
-// show converts a tool for the sender. A caller that has it through another group
+// wireTool converts a tool for the sender. A caller that has it through another group
 // than its own is shown that group and its owner.
-func (v visibility) show(h *toolgroups.ToolHandle) wire.Tool {
+func (v visibility) wireTool(h *toolgroups.ToolHandle) wire.Tool {
 	out := toolOf(h)
 	if out.Group = v.groupOf(h); out.Group != h.Group {
 		out.Owner = v.snapshot.GroupOwner(out.Group)

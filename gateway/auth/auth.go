@@ -52,7 +52,7 @@ func (f Authenticator) AdmitRequest(r *http.Request, takes ScopeSet) (*http.Requ
 	case err != nil && !takes.Has(ScopeNone):
 		return nil, err
 	case !takes.Has(ScopeOf(p)):
-		return nil, wrongScope(ScopeOf(p), takes)
+		return nil, errWrongScope(ScopeOf(p), takes)
 	}
 	r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	if r.Body != nil && r.Body != http.NoBody && p != (identity.Principal{}) {
@@ -67,7 +67,7 @@ func (f Authenticator) AdmitRequest(r *http.Request, takes ScopeSet) (*http.Requ
 func (f Authenticator) Revalidate(r *http.Request) error {
 	now, err := f(r)
 	if err == nil && now != SenderOf(r) {
-		err = missingToken()
+		err = errMissingToken()
 	}
 	return err
 }

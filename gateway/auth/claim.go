@@ -43,9 +43,9 @@ func (c claimSet) lookup(pointer string) any {
 	return at
 }
 
-// matches reports whether the token's claim equals r.Value, or is a list that contains it.
+// matchesClaim reports whether the token's claim equals r.Value, or is a list that contains it.
 // A claim of another type never matches.
-func (r ClaimRule) matches(c claimSet) bool {
+func (r ClaimRule) matchesClaim(c claimSet) bool {
 	switch claim := c.lookup(r.Claim).(type) {
 	case string:
 		return claim == r.Value
@@ -71,7 +71,7 @@ func (i Issuer) principalOf(c claimSet) (identity.Principal, error) {
 	}
 	for _, r := range i.Rules {
 		switch {
-		case !r.matches(c):
+		case !r.matchesClaim(c):
 		case r.Scope == ScopeRole:
 			return identity.ByCaller(user, r.Role), nil
 		case r.Scope == ScopeOperator:

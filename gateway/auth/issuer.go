@@ -46,9 +46,9 @@ type BrowserSignIn interface {
 	TokenVerifier
 	// AuthorizationURL returns where the browser is sent. Errors: the errors of VerifyToken.
 	AuthorizationURL(ctx context.Context, a SignInAttempt) (string, error)
-	// IDToken exchanges the code that the browser brought back for a verified ID token.
+	// ExchangeCode exchanges the code that the browser brought back for a verified ID token.
 	// answered is the issuer that the answer names, "" for none. Errors: the errors of VerifyToken.
-	IDToken(ctx context.Context, a SignInAttempt, code, answered string) (string, error)
+	ExchangeCode(ctx context.Context, a SignInAttempt, code, answered string) (string, error)
 }
 
 // SignInAttempt has the random texts of one attempt to sign in, and where it comes back.
@@ -130,9 +130,9 @@ func (t *TokenStore) ListIssuers() []Issuer {
 	return nil
 }
 
-// choose returns the issuer that verifies a token. The claim iss is not verified yet: it only
+// chooseIssuer returns the issuer that verifies a token. The claim iss is not verified yet: it only
 // says whose keys to use. A token of this program is never shown to an issuer.
-func (s *issuerSet) choose(token string) (*issuerGuard, error) {
+func (s *issuerSet) chooseIssuer(token string) (*issuerGuard, error) {
 	if s == nil || strings.HasPrefix(token, TokenPrefix) {
 		return nil, errors.New("unknown token")
 	}

@@ -52,32 +52,32 @@ func newIssuerGuard(i Issuer) *issuerGuard {
 func (t *TokenStore) byIssuer(r *http.Request, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	for {
 		set := t.issuers.Load()
-		p, err := t.verifyBy(r, set, token, digest)
+		p, err := t.verifyInSet(r, set, token, digest)
 		if t.issuers.Load() == set {
 			return p, err
 		}
 	}
 }
 
-// verifyBy returns the principal of a token of one of the issuers of a set. It remembers a
+// verifyInSet returns the principal of a token of one of the issuers of a set. It remembers a
 // valid token. What is remembered is found before the token is parsed: equal tokens have the same
 // issuer in the same set.
-func (t *TokenStore) verifyBy(r *http.Request, set *issuerSet, token string, digest [sha256.Size]byte) (identity.Principal, error) {
+func (t *TokenStore) verifyInSet(r *http.Request, set *issuerSet, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	if set != nil {
 		if p, ok := t.remembered(set, digest); ok {
 			return p, nil
 		}
 	}
-	guard, err := set.choose(token)
+	guard, err := set.chooseIssuer(token)
 	if err != nil {
-		return identity.Principal{}, invalidToken(err)
+		return identity.Principal{}, errInvalidToken(err)
 	}
 	return t.verifyAndRemember(r, set, guard, token, digest)
 }
 
-// verifyWith returns the principal of a token that an issuer of a set verifies, or of a token
+// verifyWithGuard returns the principal of a token that an issuer of a set verifies, or of a token
 // that is remembered by its digest.
-func (t *TokenStore) verifyWith(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
+func (t *TokenStore) verifyWithGuard(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	if p, ok := t.remembered(set, digest); ok {
 		return p, nil
 	}
@@ -119,7 +119,7 @@ func (t *TokenStore) verifyAndRemember(r *http.Request, set *issuerSet, guard *i
 	if left := claims.remaining(now, longest); left > 0 {
 		set.verified.add(digest, verifiedToken{holder: p, from: guard, version: version, until: now.Add(left)}, now)
 		if t.keeps(p) {
-			ends := now.Add(claims.remaining(now, subjectLongest))
+			ends := now.Add(claims.remaining(now, maxSubjectTime))
 			idToken := set.signIn[guard.issuer.Name] == guard
 			set.subjects.add(p, keptToken{SubjectToken{token, guard.issuer.Name, guard.issuer.URL, idToken, ends}, guard, version}, now)
 		}
@@ -159,12 +159,12 @@ func (g *issuerGuard) verifyOnce(ctx context.Context, address, token string) (cl
 	case errors.Is(err, fair.ErrQueueFull):
 		return nil, wire.RateLimited(time.Second, "too many tokens wait to be verified")
 	case err != nil:
-		return nil, g.unavailable(err)
+		return nil, g.errUnavailable(err)
 	}
 	defer release()
 	raw, err := g.issuer.Verifier.VerifyToken(ctx, token)
 	if err != nil {
-		return nil, g.failed(address, token, err)
+		return nil, g.verifyError(address, token, err)
 	}
 	return g.readClaims(raw)
 }
@@ -173,25 +173,25 @@ func (g *issuerGuard) verifyOnce(ctx context.Context, address, token string) (cl
 func (g *issuerGuard) readClaims(raw json.RawMessage) (claimSet, error) {
 	claims, err := parseClaims(raw)
 	if err != nil {
-		return nil, invalidToken(err)
+		return nil, errInvalidToken(err)
 	}
 	return claims, nil
 }
 
-// failed returns the error for a token that was not verified, and counts it if the issuer was
+// verifyError returns the error for a token that was not verified, and counts it if the issuer was
 // asked about it.
-func (g *issuerGuard) failed(address, token string, err error) error {
+func (g *issuerGuard) verifyError(address, token string, err error) error {
 	if errcode.CodeOf(err) != errcode.Unauthenticated {
-		return g.unavailable(err)
+		return g.errUnavailable(err)
 	}
 	if g.issuer.Verifier.Introspects(token) {
 		g.failures.Take(address)
 	}
-	return invalidToken(err)
+	return errInvalidToken(err)
 }
 
-// unavailable returns the error for an issuer that did not answer. cause is not shown to the
+// errUnavailable returns the error for an issuer that did not answer. cause is not shown to the
 // sender.
-func (g *issuerGuard) unavailable(cause error) error {
+func (g *issuerGuard) errUnavailable(cause error) error {
 	return errcode.Wrap(errcode.ToolUnavailable, cause, "the issuer %s of the token does not answer; try again later", g.issuer.Name)
 }

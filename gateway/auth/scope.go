@@ -68,8 +68,8 @@ func (set ScopeSet) String() string {
 	return strings.Join(list, " ")
 }
 
-// wrongScope returns the error for a sender whose scope a route does not take.
-func wrongScope(has Scope, takes ScopeSet) error {
+// errWrongScope returns the error for a sender whose scope a route does not take.
+func errWrongScope(has Scope, takes ScopeSet) error {
 	if takes == ScopesOf(ScopeOperator) && has != ScopeMetrics {
 		return errcode.New(errcode.InsufficientPermissions, "only the operator can do this").With("required", takes.String())
 	}

@@ -61,7 +61,7 @@ func (s storedSession) ended(now time.Time) bool {
 // most loses the oldest. The zero value is empty and safe for concurrent use.
 type sessionTable struct {
 	store  SessionStore // nil keeps sessions in memory only
-	saving sync.Mutex   // held while the sessions are saved, so that an older state does not replace a newer one
+	saveMu sync.Mutex   // held while the sessions are saved, so that an older state does not replace a newer one
 
 	mu       sync.Mutex // guards what follows
 	sessions map[[sha256.Size]byte]storedSession
@@ -197,7 +197,7 @@ func (t *TokenStore) BeginSession(w http.ResponseWriter, r *http.Request, token 
 	digest := sha256.Sum256([]byte(token))
 	p, known, err := t.byOwnToken(r, digest)
 	if err == nil && !known {
-		err = invalidToken(errors.New("unknown token"))
+		err = errInvalidToken(errors.New("unknown token"))
 	}
 	if p, err = t.admit(r, p, err); err != nil {
 		return identity.Principal{}, Session{}, err
@@ -282,7 +282,7 @@ func (t *TokenStore) bySession(r *http.Request) (p identity.Principal, known boo
 	case !ok:
 		return identity.Principal{}, false, nil
 	case !isSameSiteRequest(r):
-		return identity.Principal{}, true, originRefused(r)
+		return identity.Principal{}, true, errOriginRefused(r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !hasCSRF(r, id):
 		return identity.Principal{}, true, errcode.New(wire.OriginRefused, "%s %s with a cookie needs the header %s with the csrf of the session", r.Method, r.URL.Path, CSRFHeader)
 	case one.issuer != "":
@@ -291,7 +291,7 @@ func (t *TokenStore) bySession(r *http.Request) (p identity.Principal, known boo
 	}
 	p, valid, err := t.byOwnToken(r, one.digest)
 	if err == nil && !valid {
-		err = invalidToken(errors.New("the token of the session was removed"))
+		err = errInvalidToken(errors.New("the token of the session was removed"))
 	}
 	return p, true, err
 }
@@ -303,9 +303,9 @@ func (t *TokenStore) byIDToken(r *http.Request, c credential) (identity.Principa
 		set := t.issuers.Load()
 		guard := set.signInGuard(c.issuer)
 		if guard == nil {
-			return identity.Principal{}, invalidToken(errors.New("the issuer of the session was removed"))
+			return identity.Principal{}, errInvalidToken(errors.New("the issuer of the session was removed"))
 		}
-		p, err := t.verifyWith(r, set, guard, c.idToken, c.digest)
+		p, err := t.verifyWithGuard(r, set, guard, c.idToken, c.digest)
 		if t.issuers.Load() == set {
 			return p, err
 		}

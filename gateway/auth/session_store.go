@@ -66,8 +66,8 @@ func (s *sessionTable) save(now time.Time) {
 	if s.store == nil {
 		return
 	}
-	s.saving.Lock()
-	defer s.saving.Unlock()
+	s.saveMu.Lock()
+	defer s.saveMu.Unlock()
 	text, _ := json.Marshal(s.savedSessions(now)) // texts and times always marshal
 	_ = s.store.SaveSessions(text)
 }

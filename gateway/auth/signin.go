@@ -26,8 +26,8 @@ import (
 // CallbackPath is the path to which issuers send browsers back.
 const CallbackPath = "/ui/callback"
 
-// loginLongest is how long a user may take to sign in.
-const loginLongest = 10 * time.Minute
+// maxLoginTime is how long a user may take to sign in.
+const maxLoginTime = 10 * time.Minute
 
 // Limits of what is kept of an attempt.
 const (
@@ -115,15 +115,15 @@ func (t *TokenStore) BeginSignIn(w http.ResponseWriter, r *http.Request, issuer,
 	}
 	a := loginAttempt{
 		SignInAttempt: SignInAttempt{Redirect: base + CallbackPath, State: randomText(), Nonce: randomText(), Verifier: randomText()},
-		Issuer:        issuer, To: to, Expires: t.clock.Now().Add(loginLongest),
+		Issuer:        issuer, To: to, Expires: t.clock.Now().Add(maxLoginTime),
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
 	defer cancel()
 	target, err := guard.issuer.SignIn.AuthorizationURL(ctx, a.SignInAttempt)
 	if err != nil {
-		return "", guard.unavailable(err)
+		return "", guard.errUnavailable(err)
 	}
-	setCookie(w, r, loginCookie, t.sealer.seal(a), http.SameSiteLaxMode, int(loginLongest/time.Second))
+	setCookie(w, r, loginCookie, t.sealer.seal(a), http.SameSiteLaxMode, int(maxLoginTime/time.Second))
 	return target, nil
 }
 
@@ -163,15 +163,15 @@ func (t *TokenStore) FinishSignIn(w http.ResponseWriter, r *http.Request) (strin
 	a, ok := t.attemptOf(r, q["state"])
 	switch {
 	case !ok || !t.clock.Now().Before(a.Expires):
-		return "", signInFailed("this browser has not begun to sign in, or took too long")
+		return "", errSignInFailed("this browser has not begun to sign in, or took too long")
 	case len(q["error"]) > 0:
-		return "", signInFailed("the issuer has not signed you in")
+		return "", errSignInFailed("the issuer has not signed you in")
 	case len(q["code"]) != 1 || len(q["iss"]) > 1:
-		return "", signInFailed("the answer of the issuer is malformed")
+		return "", errSignInFailed("the answer of the issuer is malformed")
 	}
 	guard := t.issuers.Load().signInGuard(a.Issuer)
 	if guard == nil {
-		return "", signInFailed("the issuer is no longer configured")
+		return "", errSignInFailed("the issuer is no longer configured")
 	}
 	token, err := guard.exchangeCode(r.Context(), t.ClientAddress(r), a.SignInAttempt, q.Get("code"), q.Get("iss"))
 	if err != nil {
@@ -211,8 +211,8 @@ func (t *TokenStore) attemptOf(r *http.Request, state []string) (loginAttempt, b
 	return loginAttempt{}, false
 }
 
-// signInFailed returns the error for an attempt to sign in.
-func signInFailed(why string) error {
+// errSignInFailed returns the error for an attempt to sign in.
+func errSignInFailed(why string) error {
 	return errcode.New(errcode.Unauthenticated, "sign in: %s; begin again at /ui/login", why)
 }
 
@@ -229,16 +229,16 @@ func (g *issuerGuard) exchangeCode(ctx context.Context, address string, a SignIn
 	case errors.Is(err, fair.ErrQueueFull):
 		return "", wire.RateLimited(time.Second, "too many users sign in")
 	case err != nil:
-		return "", g.unavailable(err)
+		return "", g.errUnavailable(err)
 	}
 	defer release()
-	token, err := g.issuer.SignIn.IDToken(ctx, a, code, answered)
+	token, err := g.issuer.SignIn.ExchangeCode(ctx, a, code, answered)
 	switch {
 	case errcode.CodeOf(err) == errcode.Unauthenticated:
 		g.failures.Take(address)
 		return "", errcode.Wrap(errcode.Unauthenticated, err, "sign in: the issuer %s has not signed you in; begin again at /ui/login", g.issuer.Name)
 	case err != nil:
-		return "", g.unavailable(err)
+		return "", g.errUnavailable(err)
 	case len(token) > maxIDToken:
 		return "", errcode.New(errcode.InsufficientPermissions, "the token of the issuer has more than %d bytes; configure it to send fewer claims", maxIDToken)
 	}

@@ -18,7 +18,7 @@ import (
 // scanners recognize them.
 const TokenPrefix = "rc_"
 
-// cookieName is the name of the cookie that is issued for the startup token.
+// startupCookie is the name of the cookie that is issued for the startup token.
 const startupCookie = "rolecall"
 
 // NewToken returns a token of 32 random bytes and its digest.
@@ -68,7 +68,7 @@ func (t *TokenStore) startupRedirect(next http.Handler) http.Handler {
 		}
 		keys, tokens := t.keys.Load(), r.URL.Query()["token"]
 		if keys == nil || len(tokens) != 1 || !t.isStartup(sha256.Sum256([]byte(tokens[0]))) {
-			wire.WriteError(w, invalidToken(errors.New("not the startup token")))
+			wire.WriteError(w, errInvalidToken(errors.New("not the startup token")))
 			return
 		}
 		t.endSessions(r)
@@ -87,17 +87,17 @@ func (t *TokenStore) startupRedirect(next http.Handler) http.Handler {
 func (t *TokenStore) byCookie(r *http.Request) (identity.Principal, error) {
 	k := t.keys.Load()
 	if k == nil || !k.matchesAny(r.CookiesNamed(startupCookie)) {
-		return identity.Principal{}, missingToken()
+		return identity.Principal{}, errMissingToken()
 	}
 	if !isSameSiteRequest(r) {
-		return identity.Principal{}, originRefused(r)
+		return identity.Principal{}, errOriginRefused(r)
 	}
 	return operator, nil
 }
 
-// originRefused returns the error for a request with a cookie that a page of another origin may
+// errOriginRefused returns the error for a request with a cookie that a page of another origin may
 // have sent.
-func originRefused(r *http.Request) error {
+func errOriginRefused(r *http.Request) error {
 	return errcode.New(wire.OriginRefused, "%s %s with a cookie is allowed only from this gateway's own pages", r.Method, r.URL.Path)
 }
 

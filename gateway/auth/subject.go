@@ -11,7 +11,7 @@ import (
 // Limits of tokens that are kept.
 const (
 	maxSubjects    = 4096           // callers, each with one token
-	subjectLongest = 24 * time.Hour // even if the token lasts longer
+	maxSubjectTime = 24 * time.Hour // even if the token lasts longer
 )
 
 // SubjectToken is a token of an issuer with which a caller has authenticated. It is a secret, which

@@ -183,7 +183,7 @@ func (t *TokenStore) identify(r *http.Request) (identity.Principal, error) {
 	token, present, err := parseBearer(r.Header)
 	switch {
 	case err != nil:
-		return identity.Principal{}, invalidToken(err)
+		return identity.Principal{}, errInvalidToken(err)
 	case present:
 		return t.byBearer(r, token)
 	case IsLocalOwner(r):
@@ -226,7 +226,7 @@ func (t *TokenStore) withActiveRole(p identity.Principal, err error) (identity.P
 	}
 	role, ok := t.config.Role(p.Role)
 	if !ok || role.ID != p.Role || role.Status != org.Active {
-		return identity.Principal{}, invalidToken(fmt.Errorf("token %q: there is no active role with the id %q", p.User, p.Role))
+		return identity.Principal{}, errInvalidToken(fmt.Errorf("token %q: there is no active role with the id %q", p.User, p.Role))
 	}
 	return p, nil
 }
@@ -235,9 +235,9 @@ func (t *TokenStore) withActiveRole(p identity.Principal, err error) (identity.P
 func (t *TokenStore) byStored(r *http.Request, g storedToken) (identity.Principal, error) {
 	switch {
 	case t.expired(g.Token):
-		return identity.Principal{}, invalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
+		return identity.Principal{}, errInvalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
 	case !g.audience.covers(r):
-		return identity.Principal{}, invalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
+		return identity.Principal{}, errInvalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
 	}
 	return g.holder(), nil
 }
@@ -260,14 +260,14 @@ func (t *TokenStore) lookup(digest [sha256.Size]byte) (found storedToken, ok boo
 	return (*known)[at], true
 }
 
-// invalidToken returns the error for a token that was presented. cause is not
+// errInvalidToken returns the error for a token that was presented. cause is not
 // shown to the sender.
-func invalidToken(cause error) error {
+func errInvalidToken(cause error) error {
 	return errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, cause),
 		"the bearer token is not valid for this resource")
 }
 
-// missingToken returns the error for a request without any credentials.
-func missingToken() error {
+// errMissingToken returns the error for a request without any credentials.
+func errMissingToken() error {
 	return errcode.New(errcode.Unauthenticated, "authentication required; send \"Authorization: Bearer TOKEN\"")
 }

@@ -75,7 +75,7 @@ func (c *Client) NewestEvents(ctx context.Context, q EventQuery, limit int) (Eve
 func (c *Client) StreamEvents(ctx context.Context, q EventQuery, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
-			gap, done := c.streamToGap(ctx, q, follow, yield)
+			gap, done := c.streamUntilGap(ctx, q, follow, yield)
 			if done {
 				return
 			}
@@ -88,9 +88,9 @@ func (c *Client) StreamEvents(ctx context.Context, q EventQuery, follow bool) it
 	}
 }
 
-// streamToGap yields events until the stream ends. It returns the number after which to
+// streamUntilGap yields events until the stream ends. It returns the number after which to
 // continue, or that the end is final.
-func (c *Client) streamToGap(ctx context.Context, q EventQuery, follow bool, yield func(journal.Event, error) bool) (gap uint64, done bool) {
+func (c *Client) streamUntilGap(ctx context.Context, q EventQuery, follow bool, yield func(journal.Event, error) bool) (gap uint64, done bool) {
 	params := q.params()
 	if follow {
 		params.Set("follow", "1")

@@ -282,10 +282,10 @@ func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
 	return answer.Digest, err
 }
 
-// ShowUsage counts calls, tokens and costs in the record, grouped by some of caller, role, server
+// FetchUsage counts calls, tokens and costs in the record, grouped by some of caller, role, server
 // and tool. It counts events from one time to before another ("" is no bound; see
 // wire.ParseTime).
-func (c *Client) ShowUsage(ctx context.Context, by []string, from, to string) (UsageReport, error) {
+func (c *Client) FetchUsage(ctx context.Context, by []string, from, to string) (UsageReport, error) {
 	params := spanParams(from, to)
 	if len(by) > 0 {
 		params.Set("by", strings.Join(by, ","))

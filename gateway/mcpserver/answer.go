@@ -30,11 +30,11 @@ const (
 // outcome is the result of a tool call. The zero outcome means that the tool
 // does not exist for the caller.
 type outcome struct {
-	result *tool.Result // a success, or a failure for the model to read
-	rows   bool         // the tool's result may be an array of rows
-	typed  bool         // the tool has an output schema
-	err    error        // an internal error; the client sees only its code
-	token  error        // the token that the tool requires is missing or not valid
+	result   *tool.Result // a success, or a failure for the model to read
+	rows     bool         // the tool's result may be an array of rows
+	typed    bool         // the tool has an output schema
+	err      error        // an internal error; the client sees only its code
+	tokenErr error        // the token that the tool requires is missing or not valid
 
 	input    *inputResult   // the call ends with questions, in versions without sessions
 	rejected *jsonrpc.Error // the answers, or the capabilities, of the client are not those that the call needs
@@ -61,8 +61,8 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 			s.failures.Failure(slog.LevelError, "MCP call failed", sender.String(), o.err, "tool", textutil.Truncate(name, tool.MaxName))
 		}
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
-	case o.token != nil: // the code and the text of MCP Toolbox
-		return newRPCError(jsonrpc.CodeInvalidRequest, "unauthorized Tool call: Please make sure you specify correct auth headers: "+errcode.Message(o.token))
+	case o.tokenErr != nil: // the code and the text of MCP Toolbox
+		return newRPCError(jsonrpc.CodeInvalidRequest, "unauthorized Tool call: Please make sure you specify correct auth headers: "+errcode.Message(o.tokenErr))
 	case o.rejected != nil:
 		return o.rejected
 	case o.input != nil:

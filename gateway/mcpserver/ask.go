@@ -56,12 +56,12 @@ func askDefinition(tasks taskRight) tool.Definition {
 // now.
 func (s *Server) mayAskOrganization(sc *clientScope) bool { return s.toolListFor(sc).offersAsk }
 
-// ask runs a task on the organization and returns its result. It may also find a
+// askOrganization runs a task on the organization and returns its result. It may also find a
 // task that the caller has started. The permissions of the caller's role, or of the
 // role in its tasks.as, bound the task's permissions. This also holds when they
 // change later (org.TaskSpec). The task is cancelled with the call. When rolecall
 // shuts down the task stays and can be resumed.
-func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage, input tool.InputSource) outcome {
+func (s *Server) askOrganization(ctx context.Context, sc *clientScope, args json.RawMessage, input tool.InputSource) outcome {
 	if !s.mayAskOrganization(sc) {
 		return outcome{}
 	}
@@ -70,7 +70,7 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage,
 		return failedCall(AskName, err)
 	}
 	before := s.rt.JournalStore().LastSeq() // the events of a new task, and the end of a running one, come later
-	id, err := s.taskFor(ctx, sc, in)
+	id, err := s.findOrStartTask(ctx, sc, in)
 	if err != nil {
 		return failedCall(AskName, err)
 	}
@@ -93,9 +93,9 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage,
 	return o
 }
 
-// taskFor starts a task. If the caller has started a task with the same key, or if the arguments
+// findOrStartTask starts a task. If the caller has started a task with the same key, or if the arguments
 // name a task, it returns that task.
-func (s *Server) taskFor(ctx context.Context, sc *clientScope, in askArguments) (identity.TaskID, error) {
+func (s *Server) findOrStartTask(ctx context.Context, sc *clientScope, in askArguments) (identity.TaskID, error) {
 	if in.TaskID == "" {
 		return s.rt.StartTask(ctx, org.TaskSpec{Text: in.Task, Caller: sc.caller, Key: in.Key})
 	}
@@ -131,7 +131,7 @@ func (s *Server) parseAsk(args json.RawMessage) (in askArguments, err error) {
 // returns its result.
 func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64, relay *questionRelay) outcome {
 	if t, ok := s.rt.Org().TaskByID(id); ok && t.Status != org.Running {
-		return s.endedTask(ctx, id)
+		return s.endedOutcome(ctx, id)
 	}
 	streamCtx, cancel := s.config.Streaming(ctx)
 	defer cancel()
@@ -156,11 +156,11 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64
 	case streamCtx.Err() != nil:
 		return failedCall(AskName, errcode.New(errcode.ToolUnavailable, "rolecall is shutting down; task %s continues when it is resumed", id).With("task", id))
 	}
-	return s.endedTask(ctx, id)
+	return s.endedOutcome(ctx, id)
 }
 
-// endedTask returns the result of a task that has ended, with the pictures that it names.
-func (s *Server) endedTask(ctx context.Context, id identity.TaskID) outcome {
+// endedOutcome returns the outcome of a task that has ended, with the pictures that it names.
+func (s *Server) endedOutcome(ctx context.Context, id identity.TaskID) outcome {
 	task, err := s.rt.WaitTask(ctx, id) // its end may be in memory and not on disk yet
 	if err != nil {
 		return failedCall(AskName, err)

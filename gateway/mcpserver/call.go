@@ -25,7 +25,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	}
 	suspended := s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Suspended() != "" // then all names have the same answer
 	if c.name == AskName && !suspended {
-		return s.ask(ctx, sc, c.args, c.input)
+		return s.askOrganization(ctx, sc, c.args, c.input)
 	}
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
 	if sc.endpoint.toolset != "" && !snapshot.InGroups(c.name, sc.endpoint.toolset) {
@@ -38,7 +38,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	if !suspended && !c.secureAllowed(definition) {
 		return outcome{}
 	}
-	ctx, rounds, err := s.withAnswers(ctx, sc, c, definition)
+	ctx, rounds, err := s.withInput(ctx, sc, c, definition)
 	if err != nil {
 		return outcome{rejected: newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))}
 	}
@@ -54,16 +54,16 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(sc, c.name)):
 		return outcome{}
 	case lacksToken(a):
-		return outcome{token: a.Err}
+		return outcome{tokenErr: a.Err}
 	}
 	return outcome{result: &a.Result, rows: definition.Declared != nil, typed: definition.Listing.Output != nil}
 }
 
-// withAnswers returns a context in which a tool that may ask asks the client. rounds is nil in
+// withInput returns a context in which a tool that may ask asks the client. rounds is nil in
 // versions with sessions, and for other tools.
 //
 // Errors: the errors of newRoundInput.
-func (s *Server) withAnswers(ctx context.Context, sc *clientScope, c toolCall, d tool.Definition) (context.Context, *roundInput, error) {
+func (s *Server) withInput(ctx context.Context, sc *clientScope, c toolCall, d tool.Definition) (context.Context, *roundInput, error) {
 	switch {
 	case d.Asks == tool.AsksNothing || !s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Allowed(): // all denials look alike
 		return ctx, nil, nil

@@ -64,7 +64,7 @@ func (c *carriers) untilDisconnected(ctx context.Context, method string, req sdk
 	end := func() {}
 	if call, ok := carrier.Value(callKey{}).(*sessionCall); ok {
 		ctx, end = context.WithValue(ctx, callKey{}, call), call.end
-		call.taken.Store(true)
+		call.sdkOwns.Store(true)
 	}
 	stop := context.AfterFunc(carrier, cancel)
 	return ctx, func() { stop(); cancel(); end() }

@@ -31,14 +31,14 @@ func (s *Server) complete(ctx context.Context, sc *clientScope, req *sdk.Complet
 	if p.Ref.Type == "ref/prompt" {
 		list := s.prompts(sc)
 		if i := slices.IndexFunc(list, func(d toolgroups.Prompt) bool { return d.Name() == p.Ref.Name }); i >= 0 {
-			return completion(declaredValues(list[i], p.Argument.Name, p.Argument.Value), 0), nil
+			return newCompletion(declaredValues(list[i], p.Argument.Name, p.Argument.Value), 0), nil
 		}
 	}
 	answer, err := s.completeByTool(ctx, sc, req)
 	if err != nil {
 		return nil, err
 	}
-	return completion(answer.Values, answer.Total), nil
+	return newCompletion(answer.Values, answer.Total), nil
 }
 
 // declaredValues returns the values of an argument of a declared prompt that begin with a text.
@@ -53,8 +53,8 @@ func declaredValues(p toolgroups.Prompt, argument, start string) (values []strin
 	return values
 }
 
-// completion returns the answer with the first values.
-func completion(values []string, total int) *sdk.CompleteResult {
+// newCompletion returns the answer with the first values.
+func newCompletion(values []string, total int) *sdk.CompleteResult {
 	list := make([]string, 0, min(len(values), maxValues))
 	for _, v := range values[:min(len(values), maxValues)] {
 		list = append(list, textutil.Truncate(v, maxURI))

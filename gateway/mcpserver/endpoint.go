@@ -74,7 +74,7 @@ func (s *Server) acquireEndpoint(k endpointKey) *endpoint {
 	e.active.Add(1)
 	if !s.watching && s.lifetime.Err() == nil {
 		s.watching = true
-		s.work.Go(s.watch)
+		s.work.Go(s.watchEndpoints)
 	}
 	return e
 }
@@ -122,11 +122,11 @@ func (s *Server) endpointsInUse() map[*endpoint]bool {
 	return inUse
 }
 
-// watch refreshes the endpoints when the organization changes: it notifies
+// watchEndpoints refreshes the endpoints when the organization changes: it notifies
 // clients of changed tool lists and closes endpoints of removed roles. It also
 // expires idle sessions and endpoints. It returns when there is no endpoint
 // left.
-func (s *Server) watch() {
+func (s *Server) watchEndpoints() {
 	tick := time.NewTicker(min(sweepInterval, s.config.SessionTimeout))
 	defer tick.Stop()
 	for {

@@ -58,7 +58,7 @@ func (s TestSealer) Open(text, bound string) error {
 
 // Use uses a state of a sender.
 func (s TestSealer) Use(sender, nonce string, valid time.Duration) error {
-	return s.s.use(roundState{Nonce: nonce, Expires: s.s.now().Add(valid)}, sender)
+	return s.s.markUsed(roundState{Nonce: nonce, Expires: s.s.now().Add(valid)}, sender)
 }
 
 // SubscribedURIs returns how many URIs the SDK remembers for subscriptions.

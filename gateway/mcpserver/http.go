@@ -227,7 +227,7 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 		writeMethodNotFound(w, q, http.StatusNotFound)
 		return
 	}
-	if how := s.checkParamHeaders(sc, r.Header, q); how != "" {
+	if how := s.paramHeaderMismatch(sc, r.Header, q); how != "" {
 		writeError(w, http.StatusBadRequest, q.id, sdk.CodeHeaderMismatch, how)
 		return
 	}
@@ -361,7 +361,7 @@ const (
 func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request, stateless bool) {
 	switch {
 	case q.invalid != "":
-		writeError(w, cond(stateless, http.StatusBadRequest, http.StatusOK), q.id, jsonrpc.CodeInvalidParams, q.invalid)
+		writeError(w, ifElse(stateless, http.StatusBadRequest, http.StatusOK), q.id, jsonrpc.CodeInvalidParams, q.invalid)
 		return
 	case q.method == methodListTools:
 		writeToolList(w, q.id, s.encodedListFor(sc, q, stateless))
@@ -396,7 +396,7 @@ func (s *Server) callOf(sc *clientScope, q *request, header http.Header, statele
 func (s *Server) encodeOutcome(o outcome, q *request, sender identity.Principal, stateless bool) (status int, body []byte) {
 	if e := s.rpcError(o, q.name, sender); e != nil {
 		switch {
-		case o.token != nil:
+		case o.tokenErr != nil:
 			return http.StatusUnauthorized, encodeError(q.id, e)
 		case stateless && (e.Code == jsonrpc.CodeInvalidParams || e.Code == sdk.CodeMissingRequiredClientCapabilities):
 			return http.StatusBadRequest, encodeError(q.id, e)
@@ -406,11 +406,11 @@ func (s *Server) encodeOutcome(o outcome, q *request, sender identity.Principal,
 	if o.input != nil {
 		return http.StatusOK, append(append(append(responsePrefix(q.id, 0), `,"result":`...), o.input.encode(s.info)...), '}')
 	}
-	return http.StatusOK, encodeCallResult(q.id, o, cond(stateless, s.resultMeta, nil))
+	return http.StatusOK, encodeCallResult(q.id, o, ifElse(stateless, s.resultMeta, nil))
 }
 
-// cond returns a if yes, else b.
-func cond[T any](yes bool, a, b T) T {
+// ifElse returns a if yes, else b.
+func ifElse[T any](yes bool, a, b T) T {
 	if yes {
 		return a
 	}
@@ -418,7 +418,7 @@ func cond[T any](yes bool, a, b T) T {
 }
 
 // transportIndex returns the index of the SDK handler in transports.
-func transportIndex(jsonOnly bool) int { return cond(jsonOnly, 1, 0) }
+func transportIndex(jsonOnly bool) int { return ifElse(jsonOnly, 1, 0) }
 
 // forwardToSDK passes a request to an SDK handler. The body has been read
 // already, so it is replaced. The Accept header is replaced too: there is a
@@ -444,9 +444,9 @@ func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Re
 	to.ServeHTTP(out, r)
 }
 
-// serveStream answers requests other than POST: GET opens the event stream of a
+// serveNonPOST answers requests other than POST: GET opens the event stream of a
 // session, DELETE ends the session.
-func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, sc *clientScope) {
+func (s *Server) serveNonPOST(w http.ResponseWriter, r *http.Request, sc *clientScope) {
 	ctx, cancel := s.config.Streaming(sc.attach(r.Context()))
 	defer cancel()
 	if !versionSupported(r) {

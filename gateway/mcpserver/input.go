@@ -21,10 +21,10 @@ import (
 // abilities are the kinds of input that a client has declared. The zero abilities mean no
 // abilities.
 type abilities struct {
-	person bool // elicitation with a form
-	url    bool // elicitation with a URL
-	model  bool // sampling
-	roots  bool
+	form     bool // elicitation with a form
+	url      bool // elicitation with a URL
+	sampling bool
+	roots    bool
 }
 
 // abilitiesOf returns what the capabilities of a client declare.
@@ -32,10 +32,10 @@ func abilitiesOf(c *sdk.ClientCapabilities) abilities {
 	if c == nil {
 		return abilities{}
 	}
-	a := abilities{model: c.Sampling != nil, roots: c.RootsV2 != nil || c.Roots.ListChanged}
+	a := abilities{sampling: c.Sampling != nil, roots: c.RootsV2 != nil || c.Roots.ListChanged}
 	if e := c.Elicitation; e != nil {
 		a.url = e.URL != nil
-		a.person = e.Form != nil || !a.url
+		a.form = e.Form != nil || !a.url
 	}
 	return a
 }
@@ -46,16 +46,16 @@ func (a abilities) capabilities() *sdk.ClientCapabilities {
 		return nil
 	}
 	c := new(sdk.ClientCapabilities)
-	if a.person || a.url {
+	if a.form || a.url {
 		c.Elicitation = new(sdk.ElicitationCapabilities)
 	}
-	if a.person {
+	if a.form {
 		c.Elicitation.Form = new(sdk.FormElicitationCapabilities)
 	}
 	if a.url {
 		c.Elicitation.URL = new(sdk.URLElicitationCapabilities)
 	}
-	if a.model {
+	if a.sampling {
 		c.Sampling = new(sdk.SamplingCapabilities)
 	}
 	if a.roots {
@@ -65,15 +65,15 @@ func (a abilities) capabilities() *sdk.ClientCapabilities {
 }
 
 // any reports whether the client has declared anything that tools may ask for.
-func (a abilities) any() bool { return a.person || a.url || a.model || a.roots }
+func (a abilities) any() bool { return a.form || a.url || a.sampling || a.roots }
 
 // supports reports whether requests of a kind can be sent.
 func (a abilities) supports(kind tool.InputKind) bool {
 	switch kind {
 	case tool.PersonInput:
-		return a.person || a.url
+		return a.form || a.url
 	case tool.ModelInput:
-		return a.model
+		return a.sampling
 	case tool.RootsInput:
 		return a.roots
 	}
@@ -85,7 +85,7 @@ func (a abilities) allows(r tool.InputRequest) bool {
 	if r.Question == nil {
 		return a.supports(r.Kind())
 	}
-	return a.url && r.Question.URL != "" || a.person && r.Question.URL == ""
+	return a.url && r.Question.URL != "" || a.form && r.Question.URL == ""
 }
 
 // lacking returns the capabilities of the requests that a client has not declared, as the protocol
@@ -202,7 +202,7 @@ func (s *Server) mayAskClient(sc *clientScope, session *session, name string) bo
 	case session.jsonOnly:
 		return false
 	case name == AskName: // tools of tasks ask people only
-		return (a.person || a.url) && s.mayAskOrganization(sc)
+		return (a.form || a.url) && s.mayAskOrganization(sc)
 	}
 	return a.any() && s.mayAsk(sc, name)
 }

@@ -28,12 +28,12 @@ type roundParams struct {
 // roundInput asks a client without a session. A call that lacks an answer ends; its function runs
 // again when the client repeats the call with the answers. It serves one call.
 type roundInput struct {
-	server  *Server
-	bound   []byte // what the state is bound to
-	by      string // the sender, for the record
-	params  roundParams
-	state   roundState
-	unasked bool // answers count without a state: the tool changes nothing
+	server        *Server
+	bound         []byte // what the state is bound to
+	by            string // the sender, for the record
+	params        roundParams
+	state         roundState
+	stateOptional bool // answers count without a state: the tool changes nothing
 
 	mu      sync.Mutex              // guards what follows
 	result  *inputResult            // the questions with which the call ends; nil if there are none
@@ -52,7 +52,7 @@ type inputResult struct {
 func (s *Server) newRoundInput(sc *clientScope, c toolCall, effect tool.Effect, params roundParams) (*roundInput, error) {
 	in := &roundInput{server: s, bound: binding(sc, c), by: sc.sender.String(), params: params}
 	if params.state == "" {
-		in.state.Call, in.unasked = identity.CallID(identity.NewID()), effect == tool.ReadOnly
+		in.state.Call, in.stateOptional = identity.CallID(identity.NewID()), effect == tool.ReadOnly
 		return in, nil
 	}
 	var err error
@@ -60,7 +60,7 @@ func (s *Server) newRoundInput(sc *clientScope, c toolCall, effect tool.Effect, 
 		return nil, err
 	}
 	if effect == tool.Mutating || !effect.IsValid() { // a repetition could act twice
-		err = s.sealer.use(in.state, sc.sender.Key())
+		err = s.sealer.markUsed(in.state, sc.sender.Key())
 	}
 	return in, err
 }
@@ -106,7 +106,7 @@ func (in *roundInput) responseTo(r tool.InputRequest, log tool.InputLog) (got to
 		return given.Response, true, nil
 	}
 	raw, sent := in.params.responses[r.Name]
-	if !sent || in.state.Open[r.Name] != digest && !in.unasked {
+	if !sent || in.state.Open[r.Name] != digest && !in.stateOptional {
 		return got, false, nil // an answer to a question that was not asked
 	}
 	if got, err = readResponse(r, raw); err == nil {
@@ -115,7 +115,7 @@ func (in *roundInput) responseTo(r tool.InputRequest, log tool.InputLog) (got to
 	if err != nil {
 		return got, false, err
 	}
-	if in.unasked {
+	if in.stateOptional {
 		if err := log.InputAsked(r, "", in.server.sealer.now()); err != nil {
 			return got, false, err
 		}

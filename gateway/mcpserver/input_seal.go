@@ -131,10 +131,10 @@ func (s *sealer) open(text string, bound []byte) (state roundState, err error) {
 	return state, nil
 }
 
-// use marks a state as used. It fails if it was used before.
+// markUsed marks a state as used. It fails if it was used before.
 //
 // Errors: InvalidArguments; RateLimited if the sender has used too many in a short time.
-func (s *sealer) use(state roundState, sender string) error {
+func (s *sealer) markUsed(state roundState, sender string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, again := s.used[state.Nonce]; again {

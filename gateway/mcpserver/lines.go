@@ -34,7 +34,7 @@ type lineTransport struct {
 	mu  sync.Mutex // guards out
 	out io.Writer
 
-	state        sync.Mutex // guards calls and bodies
+	stateMu      sync.Mutex // guards calls and bodies
 	calls        []func()   // end the calls in progress
 	bodies       map[jsonrpc.ID]*bodyReservation
 	listReleases map[jsonrpc.ID]func() // end the turns to encode lists
@@ -172,8 +172,8 @@ func (l *lineTransport) awaitList(ctx context.Context, m jsonrpc.Message) bool {
 	if err != nil {
 		return false
 	}
-	l.state.Lock()
-	defer l.state.Unlock()
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
 	if l.listReleases == nil || l.listReleases[call.ID] != nil { // closed, or the SDK rejects the second request of this id
 		release()
 		return l.listReleases != nil
@@ -184,8 +184,8 @@ func (l *lineTransport) awaitList(ctx context.Context, m jsonrpc.Message) bool {
 
 // endList ends the turn that awaitList waited for, if there is one.
 func (l *lineTransport) endList(id jsonrpc.ID) {
-	l.state.Lock()
-	defer l.state.Unlock()
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
 	if release := l.listReleases[id]; release != nil {
 		release()
 		delete(l.listReleases, id)
@@ -241,8 +241,8 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 // Errors: RateLimited if there are too many, here or of the sender, or another call with the
 // id of a long line.
 func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) error {
-	l.state.Lock()
-	defer l.state.Unlock()
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
 	closed := l.bodies == nil
 	if closed || len(l.calls) >= l.maxCalls || body != nil && l.bodies[id] != nil {
 		return errcode.New(errcode.RateLimited, "more than %d calls at once", l.maxCalls)
@@ -260,8 +260,8 @@ func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) error {
 
 // endCall ends a call that acquire counted.
 func (l *lineTransport) endCall(id jsonrpc.ID) {
-	l.state.Lock()
-	defer l.state.Unlock()
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
 	if last := len(l.calls) - 1; last >= 0 {
 		l.calls[last]() // all are of the same sender
 		l.calls = l.calls[:last]
@@ -272,8 +272,8 @@ func (l *lineTransport) endCall(id jsonrpc.ID) {
 
 // endCalls ends the calls that will not be answered any more.
 func (l *lineTransport) endCalls() {
-	l.state.Lock()
-	defer l.state.Unlock()
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
 	for _, end := range l.calls {
 		end()
 	}
@@ -291,9 +291,9 @@ func (l *lineTransport) waitIdle(ctx context.Context) {
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
 	for {
-		l.state.Lock()
+		l.stateMu.Lock()
 		idle := len(l.calls) == 0
-		l.state.Unlock()
+		l.stateMu.Unlock()
 		if idle {
 			return
 		}

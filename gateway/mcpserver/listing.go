@@ -27,9 +27,9 @@ type listing struct {
 	toolboxSessionJSON, toolboxStatelessJSON []byte            // see toolboxLists
 }
 
-// private marks a tool list as specific to a role, so that shared caches do not
+// privateCache marks a tool list as specific to a role, so that shared caches do not
 // keep it.
-var private = sdk.Cacheable{CacheScope: "private"}
+var privateCache = sdk.Cacheable{CacheScope: "private"}
 
 // taskRight is what the tasks.as of a role says about the tasks of its callers.
 type taskRight struct {
@@ -90,7 +90,7 @@ func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definitio
 // encodeList returns the encoded result of tools/list for versions with
 // sessions and without.
 func (s *Server) encodeList(tools, stateless []*sdk.Tool) (sessionJSON, statelessJSON []byte) {
-	result := &sdk.ListToolsResult{Tools: tools, Cacheable: private}
+	result := &sdk.ListToolsResult{Tools: tools, Cacheable: privateCache}
 	sessionJSON = marshal(result)
 	result.Tools, result.ResultType = stateless, "complete"
 	result.Meta = sdk.Meta{sdk.MetaKeyServerInfo: s.info}

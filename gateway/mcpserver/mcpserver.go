@@ -116,7 +116,7 @@ func New(config Config) (*Server, error) {
 	case config.Sessions < 0 || config.MaxCalls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0 || config.ResumeWindow < 0:
 		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval, QuestionTimeout and ResumeWindow must not be negative")
 	}
-	config.complete()
+	config.setDefaults()
 	s := &Server{
 		config: config, rt: config.Runtime, log: config.Log, failures: failurelog.New(config.Log), sourceTime: sourceTime,
 		info:      &sdk.Implementation{Name: "rolecall", Version: config.Version},
@@ -137,8 +137,8 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// complete sets the defaults.
-func (config *Config) complete() {
+// setDefaults sets the defaults.
+func (config *Config) setDefaults() {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -226,6 +226,6 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 	case r.Method == http.MethodPost:
 		return s.servePOST(w, r, sc)
 	}
-	s.serveStream(w, r, sc)
+	s.serveNonPOST(w, r, sc)
 	return nil
 }

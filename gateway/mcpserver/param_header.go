@@ -160,9 +160,9 @@ func eachSchema(doc any, do func(map[string]any)) {
 	}
 }
 
-// checkParamHeaders compares the headers of a call with its arguments. It returns how they differ, "" if
+// paramHeaderMismatch compares the headers of a call with its arguments. It returns how they differ, "" if
 // they do not. A tool that the caller is not offered has no headers, whether or not it exists.
-func (s *Server) checkParamHeaders(sc *clientScope, header http.Header, q *request) string {
+func (s *Server) paramHeaderMismatch(sc *clientScope, header http.Header, q *request) string {
 	if q.method != methodCallTool || q.invalid != "" {
 		return ""
 	}
@@ -176,20 +176,20 @@ func (s *Server) checkParamHeaders(sc *clientScope, header http.Header, q *reque
 		return ""
 	}
 	for _, p := range marked {
-		if how := p.compare(header[p.header], argumentAt(q.args, p.path), q.hasSecureExt); how != "" {
+		if how := p.mismatch(header[p.header], argumentAt(q.args, p.path), q.hasSecureExt); how != "" {
 			return "header mismatch: " + p.header + how
 		}
 	}
 	return ""
 }
 
-// compare returns how the values of the header differ from its argument, "" if they do not. Clients of MCP
+// mismatch returns how the values of the header differ from its argument, "" if they do not. Clients of MCP
 // Toolbox do not see the marks, so they may leave the header out. An argument that has no form in a header is left
 // to the check of the arguments.
-func (p paramHeader) compare(values []string, argument gjson.Result, mayOmit bool) string {
+func (p paramHeader) mismatch(values []string, argument gjson.Result, mayOmit bool) string {
 	name := strconv.Quote(strings.Join(p.path, "."))
 	switch {
-	case len(values) == 0 && (mayOmit || !hasHeaderForm(argument)):
+	case len(values) == 0 && (mayOmit || !fitsHeader(argument)):
 		return ""
 	case len(values) == 0:
 		return " is missing; send the argument " + name + " in it"
@@ -197,7 +197,7 @@ func (p paramHeader) compare(values []string, argument gjson.Result, mayOmit boo
 		return " is sent more than once"
 	}
 	text, ok := decodeHeaderText(values[0])
-	if !ok || !hasHeaderForm(argument) || !isHeaderForm(text, argument) {
+	if !ok || !fitsHeader(argument) || !headerEquals(text, argument) {
 		return " differs from the argument " + name
 	}
 	return ""
@@ -229,8 +229,8 @@ func memberOf(v gjson.Result, name string) (member gjson.Result) {
 // maxHeaderInteger is the largest integer that every client writes exactly.
 const maxHeaderInteger = 1<<53 - 1
 
-// hasHeaderForm reports whether a header can repeat an argument.
-func hasHeaderForm(v gjson.Result) bool {
+// fitsHeader reports whether a header can repeat an argument.
+func fitsHeader(v gjson.Result) bool {
 	switch v.Type {
 	case gjson.String, gjson.True, gjson.False:
 		return true
@@ -240,9 +240,9 @@ func hasHeaderForm(v gjson.Result) bool {
 	return false
 }
 
-// isHeaderForm reports whether the text of a header repeats an argument that has such a form. Of a number only
+// headerEquals reports whether the text of a header repeats an argument that has such a form. Of a number only
 // decimal digits do: programs read 1e2, 0x64p0 and 0100 in different ways.
-func isHeaderForm(text string, v gjson.Result) bool {
+func headerEquals(text string, v gjson.Result) bool {
 	if v.Type != gjson.Number {
 		return text == v.String()
 	}

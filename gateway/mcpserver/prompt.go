@@ -34,7 +34,7 @@ func (s *Server) listPrompts(ctx context.Context, sc *clientScope, req *sdk.List
 	if err != nil {
 		return nil, err
 	}
-	result := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}, NextCursor: page.Next, Cacheable: private}
+	result := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}, NextCursor: page.Next, Cacheable: privateCache}
 	declared := map[string]bool{}
 	for _, p := range s.prompts(sc) {
 		declared[p.Name()] = true
@@ -75,7 +75,7 @@ func (s *Server) getPrompt(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	list := s.prompts(sc)
 	i := slices.IndexFunc(list, func(p toolgroups.Prompt) bool { return p.Name() == name })
 	if i < 0 {
-		return s.getByTool(ctx, sc, req)
+		return s.getPromptByTool(ctx, sc, req)
 	}
 	arguments, questions := s.promptInput(list[i], req)
 	if questions != nil {
@@ -92,12 +92,12 @@ func (s *Server) getPrompt(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	for _, m := range messages {
 		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: &sdk.TextContent{Text: m.Text}})
 	}
-	return completed(result, req.ProtocolVersion()), nil
+	return completeResultOf(result, req.ProtocolVersion()), nil
 }
 
-// getByTool answers prompts/get by a call of the tool that gets the prompt. If there is none,
+// getPromptByTool answers prompts/get by a call of the tool that gets the prompt. If there is none,
 // the gate denies the request, so that it is on record.
-func (s *Server) getByTool(ctx context.Context, sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
+func (s *Server) getPromptByTool(ctx context.Context, sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
 	name := req.Params.Name
 	call := findCatalog(s.listableCatalogs(sc), tool.CatalogRequest{Kind: tool.GetPrompt, Name: name, Arguments: req.Params.Arguments})
 	if call.catalog == nil {
@@ -114,14 +114,14 @@ func (s *Server) getByTool(ctx context.Context, sc *clientScope, req *sdk.GetPro
 	}
 	result := &sdk.GetPromptResult{Description: answer.Description, Messages: []*sdk.PromptMessage{}}
 	for _, m := range answer.Messages {
-		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: sdkContent(checked(m.Content))})
+		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: sdkContent(checkContent(m.Content))})
 	}
-	return completed(result, req.ProtocolVersion()), nil
+	return completeResultOf(result, req.ProtocolVersion()), nil
 }
 
-// checked returns a content of a catalog as the gate checks the contents of results. One that a
+// checkContent returns a content of a catalog as the gate checks the contents of results. One that a
 // call has returned was checked then, and stays as it is.
-func checked(c tool.Content) tool.Content {
+func checkContent(c tool.Content) tool.Content {
 	if c.Note != "" {
 		return c
 	}

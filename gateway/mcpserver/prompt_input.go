@@ -19,7 +19,7 @@ const argumentsName = "arguments"
 func (s *Server) promptInput(p toolgroups.Prompt, req *sdk.GetPromptRequest) (arguments map[string]string, questions *inputResult) {
 	arguments = req.Params.Arguments
 	q, missing := promptQuestion(p, arguments)
-	if !missing || req.ProtocolVersion() < statelessVersion || !abilitiesOf(req.ClientCapabilities()).person || len(q.Fields()) == 0 {
+	if !missing || req.ProtocolVersion() < statelessVersion || !abilitiesOf(req.ClientCapabilities()).form || len(q.Fields()) == 0 {
 		return arguments, nil
 	}
 	response, answered := req.Params.InputResponses[argumentsName].(*sdk.ElicitResult)

@@ -262,10 +262,10 @@ func (q *request) readMeta(meta gjson.Result) {
 
 // readAbilities reads the capabilities of a client.
 func readAbilities(capabilities gjson.Result) abilities {
-	a := abilities{model: capabilities.Get("sampling").IsObject(), roots: capabilities.Get("roots").IsObject()}
+	a := abilities{sampling: capabilities.Get("sampling").IsObject(), roots: capabilities.Get("roots").IsObject()}
 	if e := capabilities.Get("elicitation"); e.IsObject() {
 		a.url = e.Get("url").IsObject()
-		a.person = e.Get("form").IsObject() || !a.url
+		a.form = e.Get("form").IsObject() || !a.url
 	}
 	return a
 }

@@ -18,12 +18,12 @@ import (
 
 // Resources are read and listed by calls of tools (tool.Catalog). So the gate decides each
 // read, and the record has it as a call of the tool. If no tool of the caller reads a
-// resource, the gate is asked for the tool unreadName, which never exists. So the record
+// resource, the gate is asked for the tool unknownResourceName, which never exists. So the record
 // has the attempt.
 
-// unreadName is the name under which a read is denied that no tool of the caller answers. It
+// unknownResourceName is the name under which a read is denied that no tool of the caller answers. It
 // is no valid name of a tool.
-const unreadName = "resources/read"
+const unknownResourceName = "resources/read"
 
 // maxURI is the longest URI that is read, in bytes.
 const maxURI = 8 << 10
@@ -93,7 +93,7 @@ func (s *Server) answerCatalog(ctx context.Context, sc *clientScope, c catalogCa
 		return s.call(ctx, sc, toolCall{name: c.tool, args: c.args, header: header})
 	})
 	switch {
-	case o.result == nil && o.err == nil && o.token == nil:
+	case o.result == nil && o.err == nil && o.tokenErr == nil:
 		return tool.CatalogAnswer{}, errNotOffered
 	case o.result == nil:
 		return tool.CatalogAnswer{}, s.rpcError(o, c.tool, sc.sender)
@@ -133,21 +133,21 @@ func codeFromServer(err error) int64 {
 // readResource answers resources/read.
 func (s *Server) readResource(ctx context.Context, sc *clientScope, req *sdk.ReadResourceRequest) (sdk.Result, error) {
 	uri := req.Params.URI
-	answer, err := s.readAs(ctx, sc, uri, headerOf(req.Extra))
+	answer, err := s.readByTool(ctx, sc, uri, headerOf(req.Extra))
 	if err != nil {
 		return nil, resourceError(err, uri, req.ProtocolVersion())
 	}
-	result := &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{}, Cacheable: private}
+	result := &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{}, Cacheable: privateCache}
 	for _, c := range answer.Contents {
 		result.Contents = append(result.Contents, &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Blob: c.Data})
 	}
-	return completed(result, req.ProtocolVersion()), nil
+	return completeResultOf(result, req.ProtocolVersion()), nil
 }
 
-// readAs reads a resource by a call of the caller's tool. If there is none, the gate denies the
+// readByTool reads a resource by a call of the caller's tool. If there is none, the gate denies the
 // request, so that it is on record.
-func (s *Server) readAs(ctx context.Context, sc *clientScope, uri string, header http.Header) (tool.CatalogAnswer, error) {
-	call := catalogCall{tool: unreadName}
+func (s *Server) readByTool(ctx context.Context, sc *clientScope, uri string, header http.Header) (tool.CatalogAnswer, error) {
+	call := catalogCall{tool: unknownResourceName}
 	if len(uri) <= maxURI {
 		if found := findCatalog(s.listableCatalogs(sc), tool.CatalogRequest{Kind: tool.ReadResource, URI: uri}); found.catalog != nil {
 			call = found

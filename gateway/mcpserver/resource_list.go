@@ -89,14 +89,14 @@ func (s *Server) answerInTime(ctx context.Context, sc *clientScope, c catalogCal
 // catalogLists returns one call for each source, from a cursor on, sorted by source. A source
 // of which no tool reads what is listed is left out.
 func catalogLists(offered []tool.Definition, k tool.CatalogKind, at listCursor) (list []catalogCall) {
-	reads := cond(k == tool.ListPrompts, tool.GetPrompt, tool.ReadResource)
+	reads := ifElse(k == tool.ListPrompts, tool.GetPrompt, tool.ReadResource)
 	for _, d := range offered {
 		source := d.Catalog.Source()
 		known := slices.ContainsFunc(list, func(c catalogCall) bool { return c.catalog.Source() == source })
 		if source < at.Source || known || !d.Catalog.Answers(k) || !answersKind(offered, reads, source) {
 			continue
 		}
-		r := tool.CatalogRequest{Kind: k, Cursor: cond(source == at.Source, at.Cursor, "")}
+		r := tool.CatalogRequest{Kind: k, Cursor: ifElse(source == at.Source, at.Cursor, "")}
 		if args, ok := d.Catalog.Arguments(r); ok {
 			list = append(list, catalogCall{d.Catalog, r, d.Name, args})
 		}
@@ -138,7 +138,7 @@ func (s *Server) listResources(ctx context.Context, sc *clientScope, req *sdk.Li
 	if err != nil {
 		return nil, err
 	}
-	result := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, NextCursor: page.Next, Cacheable: private}
+	result := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, NextCursor: page.Next, Cacheable: privateCache}
 	for _, r := range page.Resources {
 		result.Resources = append(result.Resources, &sdk.Resource{URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: r.Size})
 	}
@@ -155,7 +155,7 @@ func (s *Server) listTemplates(ctx context.Context, sc *clientScope, req *sdk.Li
 	if err != nil {
 		return nil, err
 	}
-	result := &sdk.ListResourceTemplatesResult{ResourceTemplates: []*sdk.ResourceTemplate{}, NextCursor: page.Next, Cacheable: private}
+	result := &sdk.ListResourceTemplatesResult{ResourceTemplates: []*sdk.ResourceTemplate{}, NextCursor: page.Next, Cacheable: privateCache}
 	for _, t := range page.Templates {
 		result.ResourceTemplates = append(result.ResourceTemplates, &sdk.ResourceTemplate{URITemplate: t.URITemplate, Name: t.Name, Title: t.Title, Description: t.Description, MIMEType: t.MIMEType})
 	}

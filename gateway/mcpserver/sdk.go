@@ -53,9 +53,9 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 		SubscribeHandler:          s.subscribe,
 		UnsubscribeHandler:        s.unsubscribe,
 		SupportedProtocolVersions: versions[:],
-		SetCacheable:              func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
+		SetCacheable:              func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = privateCache },
 	})
-	server.AddSendingMiddleware(s.onlyDue)
+	server.AddSendingMiddleware(s.notifyOnlyDue)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		e.handle = next
 		return func(ctx context.Context, method string, req sdk.Request) (_ sdk.Result, err error) {
@@ -95,7 +95,7 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 			return nil, newRPCError(jsonrpc.CodeInvalidParams, "invalid cursor: the list has a single page")
 		}
 		list := s.toolListFor(sc)
-		return encodedResult{&sdk.ListToolsResult{}, cond(req.ProtocolVersion() < statelessVersion, list.sessionJSON, list.statelessJSON)}, nil
+		return encodedResult{&sdk.ListToolsResult{}, ifElse(req.ProtocolVersion() < statelessVersion, list.sessionJSON, list.statelessJSON)}, nil
 	case *sdk.CallToolRequest:
 		return s.callFromSDK(ctx, sc, req)
 	case *sdk.ListPromptsRequest:
@@ -162,7 +162,7 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	if o.input != nil {
 		return encodedResult{&sdk.CallToolResult{}, o.input.encode(s.info)}, nil
 	}
-	return completed(sdkResult(o), req.ProtocolVersion()), nil
+	return completeResultOf(sdkResult(o), req.ProtocolVersion()), nil
 }
 
 // addInput sets how a call asks its client. Clients that accept only documents cannot be asked.
@@ -190,8 +190,8 @@ func (r encodedResult) MarshalJSON() ([]byte, error) { return r.text, nil }
 // completeResult adds the resultType that versions without sessions require.
 type completeResult struct{ sdk.Result }
 
-// completed returns a result that is not empty, as a protocol version requires it.
-func completed(result sdk.Result, version string) sdk.Result {
+// completeResultOf returns a result that is not empty, as a protocol version requires it.
+func completeResultOf(result sdk.Result, version string) sdk.Result {
 	if version < statelessVersion {
 		return result
 	}

@@ -23,7 +23,7 @@ type session struct {
 	ended       bool
 	wantsLog    bool                    // its client has set a log level
 	calls       map[string]*sessionCall // calls that the SDK does not know, by canonicalID
-	left        []leftTask              // tasks that go on after their calls were lost
+	leftTasks   []leftTask              // tasks that go on after their calls were lost
 }
 
 // leftTask is a task whose call was lost.
@@ -43,7 +43,7 @@ func (s *Server) beginSession(sc *clientScope, ss *sdk.ServerSession, id string)
 	if s.lifetime.Err() != nil || s.endpoints[sc.endpoint.endpointKey] != sc.endpoint || !s.makeRoomForSession(sc.sender) {
 		return false
 	}
-	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: cond(sc.lines, 1, 0), calls: map[string]*sessionCall{}}
+	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: ifElse(sc.lines, 1, 0), calls: map[string]*sessionCall{}}
 	return true
 }
 
@@ -151,7 +151,7 @@ type sessionCall struct {
 	cancel    context.CancelFunc
 	cancelled bool        // by its client; guarded by Server.mu
 	end       func()      // unregisters the call
-	taken     atomic.Bool // the SDK carries it out, perhaps for longer than its HTTP request
+	sdkOwns   atomic.Bool // the SDK carries it out, perhaps for longer than its HTTP request
 	held      *heldCall   // nil if the client cannot resume its stream
 }
 
@@ -159,7 +159,7 @@ type sessionCall struct {
 // it out and ends it.
 func (c *sessionCall) endRequest() {
 	c.cancel()
-	if !c.taken.Load() {
+	if !c.sdkOwns.Load() {
 		c.end()
 	}
 }
@@ -182,9 +182,9 @@ func (s *Server) leaveTask(ctx context.Context, sc *clientScope, task identity.T
 	if call.cancelled {
 		return false
 	}
-	call.session.left = append(call.session.left, leftTask{call.id, task})
-	if n := len(call.session.left) - maxLeftTasks; n > 0 {
-		call.session.left = call.session.left[n:]
+	call.session.leftTasks = append(call.session.leftTasks, leftTask{call.id, task})
+	if n := len(call.session.leftTasks) - maxLeftTasks; n > 0 {
+		call.session.leftTasks = call.session.leftTasks[n:]
 	}
 	delete(call.session.calls, call.id) // a cancellation from now on is for the task
 	return true
@@ -194,13 +194,13 @@ func (s *Server) leaveTask(ctx context.Context, sc *clientScope, task identity.T
 // there is none with this id.
 func (s *Server) cancelLeftTask(ctx context.Context, session *session, id string) bool {
 	s.mu.Lock()
-	at := slices.IndexFunc(session.left, func(l leftTask) bool { return l.call == canonicalID(id) })
+	at := slices.IndexFunc(session.leftTasks, func(l leftTask) bool { return l.call == canonicalID(id) })
 	if at < 0 {
 		s.mu.Unlock()
 		return false
 	}
-	task := session.left[at].task
-	session.left = slices.Delete(session.left, at, at+1)
+	task := session.leftTasks[at].task
+	session.leftTasks = slices.Delete(session.leftTasks, at, at+1)
 	s.mu.Unlock()
 	s.cancelTask(ctx, task, "the call that started the task was cancelled")
 	return true

@@ -50,7 +50,7 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 	if err != nil {
 		return err
 	}
-	if _, err := s.readAs(ctx, sc, uri, headerOf(req.Extra)); err != nil {
+	if _, err := s.readByTool(ctx, sc, uri, headerOf(req.Extra)); err != nil {
 		return resourceError(err, uri, req.ProtocolVersion())
 	}
 	call := findCatalog(s.listableCatalogs(sc), tool.CatalogRequest{Kind: tool.ReadResource, URI: uri})
@@ -68,11 +68,11 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 func (s *Server) checkSubscriptions(sc *clientScope, k subscriptionKey) error {
 	s.subsMu.Lock()
 	defer s.subsMu.Unlock()
-	return s.roomForSubscription(sc, k)
+	return s.checkSubscriptionRoom(sc, k)
 }
 
-// roomForSubscription must be called with subsMu held.
-func (s *Server) roomForSubscription(sc *clientScope, k subscriptionKey) error {
+// checkSubscriptionRoom must be called with subsMu held.
+func (s *Server) checkSubscriptionRoom(sc *clientScope, k subscriptionKey) error {
 	if s.subs[k] != nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s *Server) roomForSubscription(sc *clientScope, k subscriptionKey) error {
 func (s *Server) addSubscription(k subscriptionKey, sub *subscription) error {
 	s.subsMu.Lock()
 	defer s.subsMu.Unlock()
-	if err := s.roomForSubscription(sub.scope, k); err != nil {
+	if err := s.checkSubscriptionRoom(sub.scope, k); err != nil {
 		return err
 	}
 	s.subs[k] = sub
@@ -133,7 +133,7 @@ func (s *Server) watchResources() {
 			return
 		}
 		for k, sub := range subs {
-			s.lookAt(k, sub)
+			s.notifyIfChanged(k, sub)
 		}
 	}
 }
@@ -175,10 +175,10 @@ func (s *Server) currentSubscriptions() (list, ended map[subscriptionKey]*subscr
 	return list, ended
 }
 
-// lookAt notifies the client of a subscription if its resource has changed. A client that may
+// notifyIfChanged notifies the client of a subscription if its resource has changed. A client that may
 // no longer read the resource is not notified. A client that has not yet taken the previous
 // notification is not notified either.
-func (s *Server) lookAt(k subscriptionKey, sub *subscription) {
+func (s *Server) notifyIfChanged(k subscriptionKey, sub *subscription) {
 	defer s.logPanic()
 	if sub.versioner == nil {
 		return
@@ -229,10 +229,10 @@ func (s *Server) endNotify(k subscriptionKey, sub *subscription) {
 	sub.due = false
 }
 
-// onlyDue is middleware that sends a notification of a changed resource only to the session for
+// notifyOnlyDue is middleware that sends a notification of a changed resource only to the session for
 // which it is. The SDK sends it to all that have subscribed to the URI, and callers of one role
 // have different files under the same URI.
-func (s *Server) onlyDue(next sdk.MethodHandler) sdk.MethodHandler {
+func (s *Server) notifyOnlyDue(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		params, ok := req.GetParams().(*sdk.ResourceUpdatedNotificationParams)
 		if !ok {

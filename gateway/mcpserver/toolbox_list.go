@@ -147,5 +147,5 @@ func (s *Server) encodedListFor(sc *clientScope, q *request, stateless bool) []b
 		text, _ := s.toolboxLists(list)
 		return text
 	}
-	return cond(stateless, list.statelessJSON, list.sessionJSON)
+	return ifElse(stateless, list.statelessJSON, list.sessionJSON)
 }

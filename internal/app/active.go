@@ -54,9 +54,9 @@ func (a *App) configDigest() string {
 	return ""
 }
 
-// startServed begins a task that a client sends to this process. It is recorded with the
+// startClientTask begins a task that a client sends to this process. It is recorded with the
 // configuration in service.
-func (a *App) startServed(ctx context.Context, spec org.TaskSpec) (id identity.TaskID, err error) {
+func (a *App) startClientTask(ctx context.Context, spec org.TaskSpec) (id identity.TaskID, err error) {
 	if _, err := a.model(""); err != nil {
 		return "", err
 	}

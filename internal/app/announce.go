@@ -110,7 +110,7 @@ func (a *App) openAnnouncements() error {
 	n.registry = announced.NewRegistry(announced.Config{
 		Admit: func(service string) announced.Admission { return n.policy.Load().admit(service) },
 		Keys:  func(service string) ([]string, error) { return a.serviceKeys(service)() },
-		Load:  n.load, NewCaller: n.newCaller, Pins: a.pins, Log: a.options.Warn,
+		Load:  n.load, NewCaller: n.newServiceModule, Pins: a.pins, Log: a.options.Warn,
 		Changed:   func(service string) { a.loader.NotifyChanged(service) },
 		NameTaken: func(service, tool string) bool { return a.nameTaken(service)(tool) },
 	})
@@ -131,8 +131,8 @@ func (n *announcements) close() {
 	n.background.Wait()
 }
 
-// newCaller returns the module that calls an announced service.
-func (n *announcements) newCaller(service string) (*toolservice.Module, error) {
+// newServiceModule returns the module that calls an announced service.
+func (n *announcements) newServiceModule(service string) (*toolservice.Module, error) {
 	a := n.app
 	request, response, _ := protocol.AnnouncedQueues(service)
 	return toolservice.New(toolservice.Config{
@@ -164,28 +164,28 @@ func (n *announcements) load(ctx context.Context, m *announced.Module) error {
 	return n.app.loader.LoadModule(ctx, m)
 }
 
-// yields returns the services with a tool whose name the configuration adds. They go out of
+// conflictingServices returns the services with a tool whose name the configuration adds. They go out of
 // service, and come back without this tool.
-func (n *announcements) yields(ch *configChange) (services []string) {
+func (n *announcements) conflictingServices(ch *configChange) (services []string) {
 	snapshot := n.app.groups.CurrentSnapshot()
 	for _, service := range n.registry.Services() {
 		info, ok := snapshot.LookupGroup(toolservice.GroupID(service))
-		if ok && slices.ContainsFunc(info.Tools, ch.adds) && !slices.ContainsFunc(ch.staged, func(m stagedModule) bool { return m.Name == service }) {
+		if ok && slices.ContainsFunc(info.Tools, ch.addsTool) && !slices.ContainsFunc(ch.staged, func(m stagedModule) bool { return m.Name == service }) {
 			services = append(services, service)
 		}
 	}
 	return services
 }
 
-// adds reports whether a new or changed module has a tool of this name.
-func (ch *configChange) adds(name string) bool {
+// addsTool reports whether a new or changed module has a tool of this name.
+func (ch *configChange) addsTool(name string) bool {
 	return slices.ContainsFunc(ch.staged, func(m stagedModule) bool { return m.ready.HasTool(name) })
 }
 
 // update applies what a new configuration says about announcements. It must be called with
 // configMu held.
 func (n *announcements) update(ctx context.Context, ch *configChange) error {
-	if n.app.readOnly || n.ctx.Err() != nil {
+	if n.app.neverConnects || n.ctx.Err() != nil {
 		return nil
 	}
 	for _, name := range ch.removed { // with the change
@@ -273,7 +273,7 @@ func (n *announcements) receiveFrom(b config.Broker) error {
 func (n *announcements) receive(ctx context.Context, at broker.Announcer, name string, tried func()) {
 	delays := backoff.Backoff{Initial: time.Second, Max: time.Minute, Jitter: true}
 	for {
-		stop, err := at.OpenAnnouncements(ctx, func(service, text string) { n.take(name, service, text) })
+		stop, err := at.OpenAnnouncements(ctx, func(service, text string) { n.forward(name, service, text) })
 		tried()
 		if err == nil {
 			<-ctx.Done()
@@ -289,8 +289,8 @@ func (n *announcements) receive(ctx context.Context, at broker.Announcer, name s
 	}
 }
 
-// take passes on an announcement that was received at the broker of its service.
-func (n *announcements) take(at, service, text string) {
+// forward passes on an announcement that was received at the broker of its service.
+func (n *announcements) forward(at, service, text string) {
 	if b, admission := n.policy.Load().find(service); admission != announced.Rejected && b.Name == at {
 		n.registry.Receive(service, text)
 	}

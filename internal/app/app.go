@@ -62,9 +62,9 @@ import (
 // Options configure Open.
 type Options struct {
 	Data              string                      // data directory; created if missing
-	Look              bool                        // opens the existing data file for reading: nothing can be committed
+	OpenReadOnly      bool                        // opens the existing data file for reading: nothing can be committed
 	Serve             bool                        // clients of the API may start tasks
-	ScriptsLater      bool                        // agent scripts are checked when an agent first runs one, not when they are declared
+	CheckScriptsLater bool                        // agent scripts are checked when an agent first runs one, not when they are declared
 	Workspace         string                      // the default workspace of callers, whatever the configuration says; "" is the configuration's
 	WorkspaceReadOnly bool                        // no agent and no caller writes to Workspace
 	Files             []string                    // configuration files and folders that WatchConfig watches
@@ -123,10 +123,10 @@ type App struct {
 	metrics  *metrics.Metrics
 	registry *prometheus.Registry // holds the metrics
 
-	kinds    modules.KindRegistry
-	loader   *modules.Loader
-	pins     *modules.PinStore // accepted tool definitions of MCP servers
-	readOnly bool              // MCP servers are not connected
+	kinds         modules.KindRegistry
+	loader        *modules.Loader
+	pins          *modules.PinStore // accepted tool definitions of MCP servers
+	neverConnects bool              // MCP servers are not connected
 
 	pools      toolbox.Pools            // database connections of sources
 	brokers    brokers                  // connections of tool services
@@ -153,14 +153,14 @@ type App struct {
 	active     atomic.Pointer[activeConfig] // nil before the first configuration
 	items      atomic.Pointer[itemStates]   // the applied items; nil before the first configuration
 
-	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below
-	current  *config.Config           // the active configuration; nil before the first
-	files    *config.Config           // current without the applied items
-	restored bool                     // current is recorded: it has no tokens
-	running  map[string]config.Module // modules in service, as they were last loaded
-	lost     map[org.LostGroup]bool   // reported by reportLostGroups
-	unknown  map[org.UnknownName]bool // reported by reportUnknownNames
-	changes  []string                 // of roles and groups, by the last change; see takeChanges
+	configMu        sync.Mutex               // serializes changes of the configuration; guards the fields below
+	current         *config.Config           // the active configuration; nil before the first
+	files           *config.Config           // current without the applied items
+	restored        bool                     // current is recorded: it has no tokens
+	running         map[string]config.Module // modules in service, as they were last loaded
+	reportedLost    map[org.LostGroup]bool   // reported by reportLostGroups
+	reportedUnknown map[org.UnknownName]bool // reported by reportUnknownNames
+	changes         []string                 // of roles and groups, by the last change; see takeChanges
 
 	triggers      atomic.Pointer[trigger.Engine] // nil without Options.Serve
 	notifications atomic.Pointer[notify.Engine]  // nil without Options.Serve
@@ -173,7 +173,7 @@ type App struct {
 // if another process has the directory open.
 func Open(o Options) (*App, error) {
 	open := persist.Open
-	if o.Look {
+	if o.OpenReadOnly {
 		open = persist.OpenReadOnly
 	}
 	store, err := open(o.Data)
@@ -182,7 +182,7 @@ func Open(o Options) (*App, error) {
 	}
 	o = o.withDefaults()
 	a := &App{
-		options: o, store: store, readOnly: o.Fatal == nil,
+		options: o, store: store, neverConnects: o.Fatal == nil,
 		groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{},
 		lifecycle:  lifecycle{ready: make(chan struct{})},
@@ -204,7 +204,7 @@ func Open(o Options) (*App, error) {
 			return nil, errors.Join(err, a.Close())
 		}
 	}
-	if !o.Look {
+	if !o.OpenReadOnly {
 		a.startHours()
 	}
 	return a, nil
@@ -252,7 +252,7 @@ func (a *App) openModules() error {
 func (a *App) Handler() (http.Handler, error) {
 	var start func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	if a.options.Serve {
-		start = a.startServed
+		start = a.startClientTask
 	}
 	var hooks func(string, http.Header, []byte) (gateway.Hook, bool)
 	if e := a.triggers.Load(); e != nil {
@@ -261,7 +261,7 @@ func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, Items: a, Logins: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, Hooks: hooks, ConfigDigest: a.configDigest, TokenHolders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
+		Pins: a.pins, Items: a, Logins: a, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, FindHook: hooks, ConfigDigest: a.configDigest, TokenHolders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Issuers: a.Tokens.ListIssuers, Sessions: a.Tokens, RequestsPerMinute: a.limits.requestsPerMinute, Unready: a.unreadyReasons,
 	})
 }
 

@@ -131,14 +131,14 @@ func (b *brokers) release(print string) error {
 	return one.driver.Close()
 }
 
-// checkAccounts disconnects the services that the configuration in service does not have any more,
+// disconnectInvalid disconnects the services that the configuration in service does not have any more,
 // from brokers in this process.
-func (b *brokers) checkAccounts() {
+func (b *brokers) disconnectInvalid() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range b.open {
 		if e, ok := one.driver.(broker.Embedded); ok {
-			e.CheckAccounts()
+			e.DisconnectInvalid()
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (b *brokers) watchAccounts(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			b.checkAccounts()
+			b.disconnectInvalid()
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (a *App) change(ctx context.Context, c changeSpec) (summary []string, err e
 		}
 		ch.files = c.files
 		if c.item != nil {
-			if err := a.acceptItem(ctx, c, ch); err != nil {
+			if err := a.checkItemActive(ctx, c, ch); err != nil {
 				return nil, err
 			}
 		}

@@ -23,9 +23,9 @@ func hoursNotes(cfg *config.Config) (list []string) {
 		return nil
 	}
 	for _, r := range cfg.Roles {
-		ways := m.waysOf(r.ToolGroups.IDs)
-		for _, set := range gatesOf(ways) {
-			if what, other := m.findOpen(set, ways); what != "" {
+		paths := m.pathsTo(r.ToolGroups.IDs)
+		for _, set := range timedSetsOf(paths) {
+			if what, other := m.findOpen(set, paths); what != "" {
 				list = append(list, fmt.Sprintf("role %s has %s also through the group %s, so the hours of toolset %s do not close it", r.Name, what, other, set.ID))
 			}
 		}
@@ -39,67 +39,69 @@ type memberships struct {
 	sets toolsets
 }
 
-// way is how a role reaches a group: itself or below another.
-type way struct {
-	id    toolgroups.GroupID
-	gates []toolset // with hours, from the group that the role lists down to the group itself
+// groupPath is how a role reaches a group: itself or below another.
+type groupPath struct {
+	id        toolgroups.GroupID
+	timedSets []toolset // with hours, from the group that the role lists down to the group itself
 }
 
-// maxWays is the most ways that are looked at for one role. Hierarchies may have many more.
-const maxWays = 1000
+// maxPaths is the most paths that are looked at for one role. Hierarchies may have many more.
+const maxPaths = 1000
 
-// waysOf returns the ways to the groups that a role lists and to those below them.
-func (m memberships) waysOf(groups []string) (ways []way) {
-	var add func(id toolgroups.GroupID, gates []toolset, depth int)
-	add = func(id toolgroups.GroupID, gates []toolset, depth int) {
+// pathsTo returns the paths to the groups that a role lists and to those below them.
+func (m memberships) pathsTo(groups []string) (paths []groupPath) {
+	var add func(id toolgroups.GroupID, timed []toolset, depth int)
+	add = func(id toolgroups.GroupID, timed []toolset, depth int) {
 		set := m.sets[id]
 		if set.schedule != nil {
-			gates = append(slices.Clip(gates), set)
+			timed = append(slices.Clip(timed), set)
 		}
-		if len(ways) == maxWays || depth == toolgroups.MaxDepth {
+		if len(paths) == maxPaths || depth == toolgroups.MaxDepth {
 			return
 		}
-		ways = append(ways, way{id, gates})
+		paths = append(paths, groupPath{id, timed})
 		for _, child := range set.Children {
-			add(child, gates, depth+1)
+			add(child, timed, depth+1)
 		}
 	}
 	for _, id := range groups {
 		whole, _ := toolgroups.GroupID(id).WholeGroup()
 		add(whole, nil, 0)
 	}
-	return ways
+	return paths
 }
 
-// gatesOf returns the toolsets with hours on some ways, each once.
-func gatesOf(ways []way) (list []toolset) {
-	for _, w := range ways {
-		for _, gate := range w.gates {
-			if !slices.ContainsFunc(list, func(t toolset) bool { return t.ID == gate.ID }) {
-				list = append(list, gate)
+// timedSetsOf returns the toolsets with hours on some paths, each once.
+func timedSetsOf(paths []groupPath) (list []toolset) {
+	for _, p := range paths {
+		for _, set := range p.timedSets {
+			if !slices.ContainsFunc(list, func(t toolset) bool { return t.ID == set.ID }) {
+				list = append(list, set)
 			}
 		}
 	}
 	return list
 }
 
-// isClosedWith reports whether one of the gates of a way has the hours of a toolset.
-func (w way) isClosedWith(set toolset) bool { return slices.ContainsFunc(w.gates, set.sameHours) }
+// isClosedWith reports whether one of the timed sets of a path has the hours of a toolset.
+func (p groupPath) isClosedWith(set toolset) bool {
+	return slices.ContainsFunc(p.timedSets, set.sameHours)
+}
 
 // findOpen returns a tool that a role has through a toolset with hours. It also returns a
 // group through which the role has the tool at other hours or always; "" if there is none.
-func (m memberships) findOpen(set toolset, ways []way) (what string, group toolgroups.GroupID) {
-	for _, closed := range ways {
-		if !slices.ContainsFunc(closed.gates, func(t toolset) bool { return t.ID == set.ID }) {
+func (m memberships) findOpen(set toolset, paths []groupPath) (what string, group toolgroups.GroupID) {
+	for _, closed := range paths {
+		if !slices.ContainsFunc(closed.timedSets, func(t toolset) bool { return t.ID == set.ID }) {
 			continue
 		}
-		for _, other := range ways {
+		for _, other := range paths {
 			if other.isClosedWith(set) {
 				continue
 			}
-			for _, one := range m.of(closed.id) {
-				for _, two := range m.of(other.id) {
-					if what := one.common(two); what != "" {
+			for _, one := range m.membersOf(closed.id) {
+				for _, two := range m.membersOf(other.id) {
+					if what := one.commonTool(two); what != "" {
 						return what, other.id
 					}
 				}
@@ -116,8 +118,8 @@ type member struct {
 	except []string // of all tools
 }
 
-// of returns the members of a group without the members of its children.
-func (m memberships) of(id toolgroups.GroupID) (list []member) {
+// membersOf returns the members of a group without the members of its children.
+func (m memberships) membersOf(id toolgroups.GroupID) (list []member) {
 	set := m.sets[id]
 	for i, name := range set.Refs {
 		list = append(list, member{owner: set.owners[i], tool: name})
@@ -134,7 +136,7 @@ func (m memberships) of(id toolgroups.GroupID) (list []member) {
 	switch {
 	case !m.isModule(server):
 	case alone:
-		list = append(list, member{owner: modules.OwnerOf(server), tool: foreignName(m.cfg, toolboxfile.ToolID{Server: server, Tool: api})})
+		list = append(list, member{owner: modules.OwnerOf(server), tool: offeredName(m.cfg, toolboxfile.ToolID{Server: server, Tool: api})})
 	default:
 		list = append(list, member{owner: modules.OwnerOf(server)})
 	}
@@ -147,14 +149,14 @@ func (m memberships) isModule(name string) bool {
 		slices.ContainsFunc(m.cfg.Modules, func(s config.Module) bool { return s.Name == name })
 }
 
-// common returns in words a tool that both have, "" if there is none.
-func (m member) common(other member) string {
+// commonTool returns in words a tool that both have, "" if there is none.
+func (m member) commonTool(other member) string {
 	switch {
 	case m.owner != other.owner:
 	case m.tool == "" && other.tool == "":
 		return "the tools of " + strings.TrimPrefix(string(m.owner), string(modules.OwnerOf("")))
 	case m.tool == "":
-		return other.common(m)
+		return other.commonTool(m)
 	case m.tool == other.tool || other.tool == "" && !slices.Contains(other.except, m.tool):
 		return "the tool " + m.tool
 	}

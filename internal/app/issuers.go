@@ -51,9 +51,9 @@ func (v issuerVerifier) AuthorizationURL(ctx context.Context, a auth.SignInAttem
 	return target, err
 }
 
-// IDToken implements auth.BrowserSignIn.
-func (v issuerVerifier) IDToken(ctx context.Context, a auth.SignInAttempt, code, answered string) (string, error) {
-	token, err := v.Service.IDToken(ctx, oidc.Authorization(a), code, answered)
+// ExchangeCode implements auth.BrowserSignIn.
+func (v issuerVerifier) ExchangeCode(ctx context.Context, a auth.SignInAttempt, code, answered string) (string, error) {
+	token, err := v.Service.ExchangeCode(ctx, oidc.Authorization(a), code, answered)
 	v.services.logVerify(v.authService, err)
 	return token, err
 }

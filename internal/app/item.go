@@ -140,9 +140,9 @@ func (a *App) itemsAfter(ctx context.Context, c *runtime.ItemChange) ([]runtime.
 	return append(list, c.StoredItem), nil
 }
 
-// acceptItem rejects a prepared change by which the applied item would not be active. Existing
+// checkItemActive rejects a prepared change by which the applied item would not be active. Existing
 // roles stay as they are, because the operator may have changed them since.
-func (a *App) acceptItem(ctx context.Context, c changeSpec, ch *configChange) error {
+func (a *App) checkItemActive(ctx context.Context, c changeSpec, ch *configChange) error {
 	ch.orgConfig.KeepRoles, ch.orgConfig.Item = true, c.item
 	if state, found := ch.items.find(c.item.Kind, c.item.Name); found && state.status != wire.ItemActive {
 		return errors.Join(errcode.New(errcode.InvalidConfig, "%s", state.reason.Error()), a.discard(ctx, ch))

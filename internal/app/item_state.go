@@ -17,9 +17,9 @@ import (
 // itemState is an applied item and what became of it.
 type itemState struct {
 	config.Item
-	status string // one of wire.ItemActive and the others
-	reason error  // why it is not active
-	kept   bool   // it is broken, and the version before is in service
+	status        string // one of wire.ItemActive and the others
+	reason        error  // why it is not active
+	keepsPrevious bool   // it is broken, and the version before is in service
 }
 
 // itemStates are the applied items in the order in which they were applied.
@@ -94,7 +94,7 @@ func (list itemStates) afterFailures(ch *configChange) itemStates {
 			continue
 		}
 		name := ch.failedModules[at]
-		list[n].status, list[n].kept = wire.ItemBroken, slices.Contains(ch.stale, name)
+		list[n].status, list[n].keepsPrevious = wire.ItemBroken, slices.Contains(ch.stale, name)
 		list[n].reason = fmt.Errorf("the module %s failed to start: %w", name, ch.moduleErrors[at])
 	}
 	return list
@@ -135,7 +135,7 @@ func (i itemState) describe() string {
 // wire returns the item as clients see it.
 func (i itemState) wire() wire.ConfigItem {
 	sum := sha256.Sum256([]byte(i.Text))
-	out := wire.ConfigItem{Kind: i.Kind, Name: i.Name, Status: i.status, Kept: i.kept, Digest: hex.EncodeToString(sum[:])}
+	out := wire.ConfigItem{Kind: i.Kind, Name: i.Name, Status: i.status, Kept: i.keepsPrevious, Digest: hex.EncodeToString(sum[:])}
 	if i.reason != nil {
 		out.Reason = errorReason(i.reason)
 	}

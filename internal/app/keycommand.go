@@ -68,7 +68,7 @@ func runKeyCommand(ctx context.Context, c config.KeyCommand, secrets *redact.Red
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay, cmd.SysProcAttr = output, stderr, keyPipeDelay, procgroup.Attributes()
 	cmd.Env = keyCommandEnv()
-	err := waitCommand(ctx, cmd)
+	err := runToEnd(ctx, cmd)
 	if err == nil {
 		key, problem := parseKeyOutput(output.String())
 		if problem == "" {
@@ -91,8 +91,8 @@ func keyCommandEnv() []string {
 	})
 }
 
-// waitCommand runs a command until it ends or ctx has ended, and kills its process group.
-func waitCommand(ctx context.Context, cmd *exec.Cmd) error {
+// runToEnd runs a command until it ends or ctx has ended, and kills its process group.
+func runToEnd(ctx context.Context, cmd *exec.Cmd) error {
 	group := procgroup.Of(cmd)
 	if err := group.Start(); err != nil {
 		return fmt.Errorf("it cannot be started: %w", err)

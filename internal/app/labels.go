@@ -107,8 +107,8 @@ func (a *App) hasModuleTool(ch *configChange, id toolboxfile.ToolID) bool {
 	return ok && h.Owner == modules.OwnerOf(id.Server)
 }
 
-// foreignName returns the name under which a tool of an MCP server or module is offered.
-func foreignName(cfg *config.Config, id toolboxfile.ToolID) string {
+// offeredName returns the name under which a tool of an MCP server or module is offered.
+func offeredName(cfg *config.Config, id toolboxfile.ToolID) string {
 	for _, s := range cfg.MCPServers {
 		switch {
 		case s.Name != id.Server:
@@ -171,7 +171,7 @@ func (t toolsets) addLabelled(cfg *config.Config) {
 		if l.Labels.Groups == nil {
 			continue
 		}
-		name := foreignName(cfg, l.ToolID)
+		name := offeredName(cfg, l.ToolID)
 		own[l.Server] = append(own[l.Server], name)
 		for _, id := range l.Labels.Groups {
 			t.edit(id, func(s *toolset) { s.addRef(modules.OwnerOf(l.Server), name) })

@@ -95,7 +95,7 @@ func (a *App) ServeSocket() (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := gateway.Listen(a.options.Data)
+	l, err := gateway.ListenUnix(a.options.Data)
 	if err != nil {
 		return nil, err
 	}

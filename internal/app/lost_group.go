@@ -7,7 +7,7 @@ import "github.com/rolecall/rolecall/org"
 func (a *App) reportLostGroups() {
 	now := map[org.LostGroup]bool{}
 	for _, g := range a.Runtime.Org().LostGroups() {
-		if now[g] = true; a.lost[g] {
+		if now[g] = true; a.reportedLost[g] {
 			continue
 		}
 		text, who := "a role lost a tool group: its owner changed; write the role again to accept the new owner", []any{"role", g.Role}
@@ -16,5 +16,5 @@ func (a *App) reportLostGroups() {
 		}
 		a.options.Warn.Warn(text, append(who, "group", g.Group, "was", g.Was, "is", g.Is)...)
 	}
-	a.lost = now
+	a.reportedLost = now
 }

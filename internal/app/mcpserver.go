@@ -78,7 +78,7 @@ func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Modu
 		URL: s.URL, Headers: revealSecrets(s.Headers), Auth: auth, SubjectOf: a.subjectOf, Revision: s.Revision,
 		Relay:  mcpclient.Relay{Sampling: slices.Contains(s.Relay, "sampling"), Roots: slices.Contains(s.Relay, "roots"), Logging: slices.Contains(s.Relay, "logging")},
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
-		NoConnect: a.readOnly, Host: a.moduleHost(s.Name), Pins: a.pins, NameTaken: a.nameTaken(s.Name),
+		NoConnect: a.neverConnects, Host: a.moduleHost(s.Name), Pins: a.pins, NameTaken: a.nameTaken(s.Name),
 		Labels: labelsOf(cfg, m), NamedTools: namedTools(cfg, s.Name),
 	})
 	if err != nil {

@@ -176,14 +176,14 @@ func TestConfigWatcher_FindsChangedSecret(t *testing.T) {
 		}
 	}
 	watcher := f.newConfigWatcher()
-	for !watcher.stable() { // the first look
+	for !watcher.changeSettled() { // the first look
 	}
-	watcher.load(t.Context(), false)
+	watcher.reload(t.Context(), false)
 	writeText(t, secret, "sk-canary-22")
-	if first, second := watcher.stable(), watcher.stable(); first || !second {
+	if first, second := watcher.changeSettled(), watcher.changeSettled(); first || !second {
 		t.Errorf("changed secret: %v, %v, want false, true", first, second)
 	}
-	watcher.load(t.Context(), false)
+	watcher.reload(t.Context(), false)
 	if key := f.current.Models[1].Key; key != yamldoc.Secret("sk-canary-22") || !f.secrets.redactor().Contains([]byte("sk-canary-22")) {
 		t.Errorf("the key is %q", string(key))
 	}

@@ -146,7 +146,7 @@ func isFileModel(d config.Model) bool {
 func (a *App) newModel(d config.Model) (model.Model, error) {
 	switch d.Type {
 	case config.ModelScript:
-		return script.Config{Workers: a.scripts, CheckLater: a.options.ScriptsLater}.New(d.File, d.Source)
+		return script.Config{Workers: a.scripts, CheckLater: a.options.CheckScriptsLater}.New(d.File, d.Source)
 	case config.ModelReplay:
 		return replay.New(d.File, d.Source)
 	case config.ModelHuman:

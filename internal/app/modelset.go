@@ -43,7 +43,7 @@ func (m *modelSet) closeExcept(other *modelSet) error {
 // hold it.
 const modelGracePeriod = time.Minute
 
-// drain closes the models that next does not contain, after modelGracePeriod.
-func (m *modelSet) drain(next *modelSet) {
+// closeLater closes the models that next does not contain, after modelGracePeriod.
+func (m *modelSet) closeLater(next *modelSet) {
 	time.AfterFunc(modelGracePeriod, func() { _ = m.closeExcept(next) }) // closing a script does not fail
 }

@@ -107,7 +107,7 @@ func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []st
 func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
 	ch := &configChange{cfg: cfg, orgConfig: s}
 	a.stage(ctx, ch)
-	ch.removed = append(ch.removed, a.announcements.yields(ch)...)
+	ch.removed = append(ch.removed, a.announcements.conflictingServices(ch)...)
 	var faults []*yamldoc.Error
 	ch.models, faults = a.newModelSet(cfg)
 	ch.problems = append(ch.problems, a.prepareDeclared(ch)...)
@@ -297,9 +297,9 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.setItems(ch)
 	a.notStarted.Store(&ch.failedModules)
 	errs = append(errs, a.announcements.update(ctx, ch))
-	a.brokers.checkAccounts()
+	a.brokers.disconnectInvalid()
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
-	models.drain(ch.models)
+	models.closeLater(ch.models)
 	return ch.summary(), errors.Join(errs...)
 }
 

@@ -349,8 +349,8 @@ func TestConfigWatcher_WaitsForStableFiles(t *testing.T) {
 	watcher := f.newConfigWatcher()
 	look := func() string {
 		console.Drain()
-		if watcher.stable() {
-			watcher.load(t.Context(), false)
+		if watcher.changeSettled() {
+			watcher.reload(t.Context(), false)
 		}
 		return strings.TrimSpace(console.Drain())
 	}

@@ -75,12 +75,12 @@ func toolNames(s *toolgroups.Snapshot) (names []string) {
 // reportUnknownNames logs what ruleNotes says and did not say after the change before. The first
 // configuration of a process is not logged: its notes are shown.
 func (a *App) reportUnknownNames() {
-	first, now := a.unknown == nil, map[org.UnknownName]bool{}
+	first, now := a.reportedUnknown == nil, map[org.UnknownName]bool{}
 	for _, u := range a.Runtime.Org().UnknownNames() {
 		now[u] = true
-		if !first && !a.unknown[u] {
+		if !first && !a.reportedUnknown[u] {
 			a.options.Warn.Warn(a.unknownNameText(u))
 		}
 	}
-	a.unknown = now
+	a.reportedUnknown = now
 }

@@ -32,7 +32,7 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 	} else if err := a.ActivateItems(ctx); err != nil {
 		return "", err
 	}
-	return a.startServed(ctx, spec)
+	return a.startClientTask(ctx, spec)
 }
 
 // checkTaskGroups rejects the restriction of a task to groups that do not exist with a

@@ -156,14 +156,14 @@ func TestToolService_EndedKeyEndsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer joke.Stop()
-	f.brokers.checkAccounts()
+	f.brokers.disconnectInvalid()
 	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.HasPrefix(got, "pun about x") {
 		t.Errorf("with a valid key: %q", got)
 	}
 	if _, err := f.keys.RotateKey(keystore.Service, "joke-service", 0); err != nil {
 		t.Fatal(err)
 	}
-	f.brokers.checkAccounts()
+	f.brokers.disconnectInvalid()
 	f.until("the service is disconnected", func() bool { return joke.CheckHealth() != nil })
 	if got := f.callAs("ann", "entertainer", "tell-joke", `{"topic":"x"}`); !strings.Contains(got, "no service receives requests") {
 		t.Errorf("after the end of the key: %q", got)
@@ -264,7 +264,7 @@ type countingBroker struct {
 
 func (*countingBroker) Address() string             { return "" }
 func (*countingBroker) ConnectedServices() []string { return nil }
-func (b *countingBroker) CheckAccounts()            { b.checks.Add(1) }
+func (b *countingBroker) DisconnectInvalid()        { b.checks.Add(1) }
 
 // Accounts are checked while nothing changes: keys expire, and other processes change them.
 func TestBrokers_WatchAccounts(t *testing.T) {

@@ -57,7 +57,7 @@ func toolsetsOf(cfg *config.Config) toolsets {
 			owner, declared := owners[name]
 			switch {
 			case foreign:
-				t.addRef(modules.OwnerOf(id.Server), foreignName(cfg, id))
+				t.addRef(modules.OwnerOf(id.Server), offeredName(cfg, id))
 			case declared && isServerTool(cfg, name):
 				t.addRef(owner, name)
 			default:
@@ -138,7 +138,7 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 		then, stays := ch.toolsets[id]
 		var err error
 		if stays {
-			then = then.within(tx).atTime(a.hours.wall)
+			then = then.withoutMissing(tx).atTime(a.hours.wall)
 			ch.bound[id] = then
 		}
 		switch {
@@ -157,9 +157,9 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 	return nil
 }
 
-// within returns t without the references to declared tools that will be missing or will have
+// withoutMissing returns t without the references to declared tools that will be missing or will have
 // another owner. Registration binds the names of references to the owner of the tool.
-func (t toolset) within(tx *toolgroups.Tx) toolset {
+func (t toolset) withoutMissing(tx *toolgroups.Tx) toolset {
 	bound := toolset{Group: t.Group, hours: t.hours, schedule: t.schedule}
 	bound.Refs = nil
 	for i, name := range t.Refs {

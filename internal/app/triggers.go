@@ -18,7 +18,7 @@ func (a *App) openTriggers() error {
 		return nil
 	}
 	e, err := trigger.NewEngine(trigger.Config{
-		Runtime: a.Runtime, Start: a.startServed, LastSeq: a.store.LastSeq, Now: clock.NewForward(time.Now).Now, Log: a.options.Warn,
+		Runtime: a.Runtime, Start: a.startClientTask, LastSeq: a.store.LastSeq, Now: clock.NewForward(time.Now).Now, Log: a.options.Warn,
 	})
 	if err == nil {
 		a.triggers.Store(e)

@@ -53,10 +53,10 @@ func (w *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			w.load(ctx, bySignal)
+			w.reload(ctx, bySignal)
 		case <-tick.C:
-			if w.stable() {
-				w.load(ctx, byChange)
+			if w.changeSettled() {
+				w.reload(ctx, byChange)
 			}
 			if w.quarantineChanged.Swap(false) {
 				w.reportQuarantine(ctx)
@@ -101,9 +101,9 @@ func (w *configWatcher) remember(cfg *config.Config, err error) {
 	}
 }
 
-// stable reports true once after a change: when the files look the same in two looks in a
+// changeSettled reports true once after a change: when the files look the same in two looks in a
 // row, and otherwise than before.
-func (w *configWatcher) stable() bool {
+func (w *configWatcher) changeSettled() bool {
 	if len(w.app.options.Files) == 0 {
 		return false
 	}
@@ -123,7 +123,7 @@ func fileStats(paths []string) string {
 	var b strings.Builder
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		describe(&b, path, info, err)
+		describeFile(&b, path, info, err)
 		if err != nil || !info.IsDir() {
 			continue
 		}
@@ -132,14 +132,14 @@ func fileStats(paths []string) string {
 			if config.IsDocument(e.Name()) {
 				name := filepath.Join(path, e.Name())
 				info, err := os.Stat(name)
-				describe(&b, name, info, err)
+				describeFile(&b, name, info, err)
 			}
 		}
 	}
 	return b.String()
 }
 
-func describe(b *strings.Builder, path string, info fs.FileInfo, err error) {
+func describeFile(b *strings.Builder, path string, info fs.FileInfo, err error) {
 	if err != nil {
 		fmt.Fprintf(b, "%q absent\n", path)
 		return
@@ -173,9 +173,9 @@ const (
 	byChange = false
 )
 
-// load reads the files and applies them, unless the same content was tried before. asked
+// reload reads the files and applies them, unless the same content was tried before. asked
 // is true on SIGHUP, which tries it again.
-func (w *configWatcher) load(ctx context.Context, asked bool) {
+func (w *configWatcher) reload(ctx context.Context, asked bool) {
 	if len(w.app.options.Files) == 0 {
 		w.print("no configuration to load: no -f was given")
 		return

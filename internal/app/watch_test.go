@@ -20,17 +20,17 @@ func TestConfigWatcher_IgnoresOtherFiles(t *testing.T) {
 	f := newFixture(t)
 	f.options.Files = []string{dir}
 	watcher := f.newConfigWatcher()
-	for watcher.stable() { // the first look
+	for watcher.changeSettled() { // the first look
 	}
-	watcher.stable()
+	watcher.changeSettled()
 	for _, name := range []string{".#org.yaml", ".org.yml", "org.yaml~", "notes.txt"} {
 		write(name)
-		if first, second := watcher.stable(), watcher.stable(); first || second {
+		if first, second := watcher.changeSettled(), watcher.changeSettled(); first || second {
 			t.Errorf("%s was taken for a change", name)
 		}
 	}
 	write("more.yml")
-	if first, second := watcher.stable(), watcher.stable(); first || !second {
+	if first, second := watcher.changeSettled(), watcher.changeSettled(); first || !second {
 		t.Errorf("new document: %v, %v, want false, true", first, second)
 	}
 }

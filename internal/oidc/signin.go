@@ -71,7 +71,7 @@ func (s *Service) endpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// IDToken exchanges the code of an authorization for an ID token and verifies it: for this
+// ExchangeCode exchanges the code of an authorization for an ID token and verifies it: for this
 // client, with the nonce. answered is the parameter iss of the answer (RFC 9207), "" for none.
 //
 // Errors:
@@ -82,7 +82,7 @@ func (s *Service) endpoint(text string) (*url.URL, error) {
 //   - the cause of ctx
 //
 // No error contains a part of a code or a token.
-func (s *Service) IDToken(ctx context.Context, a Authorization, code, answered string) (string, error) {
+func (s *Service) ExchangeCode(ctx context.Context, a Authorization, code, answered string) (string, error) {
 	from, err := s.discover(ctx)
 	if err != nil {
 		return "", err

@@ -93,16 +93,16 @@ func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notificatio
 		names[i] = n.Name
 	}
 	err := e.positions.replace(ctx, names, e.config.Journal.LastSeq())
-	e.exchange(list)
+	e.replaceRunning(list)
 	return err
 }
 
 // SuspendReceivers stops all receivers and keeps their positions. After ReplaceReceivers they are told
 // what happened meanwhile.
-func (e *Engine) SuspendReceivers() { e.exchange(nil) }
+func (e *Engine) SuspendReceivers() { e.replaceRunning(nil) }
 
-// exchange stops the receivers that are not in list and starts the receivers that are new in it.
-func (e *Engine) exchange(list []config.Notification) {
+// replaceRunning stops the receivers that are not in list and starts the receivers that are new in it.
+func (e *Engine) replaceRunning(list []config.Notification) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	old := e.receivers

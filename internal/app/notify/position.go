@@ -99,8 +99,8 @@ func (p *positions) save(ctx context.Context) error {
 	return p.store.WriteValue(context.WithoutCancel(ctx), storeOwner, data)
 }
 
-// of returns the position of a receiver. It reports false if the receiver was left out.
-func (p *positions) of(name string) (uint64, bool) {
+// find returns the position of a receiver. It reports false if the receiver was left out.
+func (p *positions) find(name string) (uint64, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seq, known := p.byName[name]

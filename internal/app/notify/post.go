@@ -40,7 +40,7 @@ type answer struct {
 	retryAfter time.Duration // that it asks to wait
 }
 
-func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
+func (a answer) isSuccess() bool { return a.status >= 200 && a.status < 300 }
 
 // isFinal reports whether the same message would be refused again.
 func (a answer) isFinal() bool {
@@ -67,7 +67,7 @@ func (r *receiver) post(ctx context.Context, id string, body []byte) (answer, er
 	}
 	resp.Body.Close() // what it says is not used
 	got := answer{status: resp.StatusCode}
-	if !got.ok() {
+	if !got.isSuccess() {
 		err = fmt.Errorf("%s answers with status %d", q.URL.Host, got.status)
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))

@@ -135,7 +135,7 @@ func (r *receiver) follow() error {
 
 // position returns the position of the receiver. If it could not be stored yet, it begins now.
 func (r *receiver) position() (uint64, error) {
-	if seq, known := r.engine.positions.of(r.Name); known {
+	if seq, known := r.engine.positions.find(r.Name); known {
 		return seq, nil
 	}
 	seq := r.engine.config.Journal.LastSeq()

@@ -15,9 +15,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// fireTimes starts one task for each schedule of which times have passed, for the latest of
+// fireSchedules starts one task for each schedule of which times have passed, for the latest of
 // them. It returns how long to wait for the next time. It must be called with firing held.
-func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (delay time.Duration) {
+func (e *Engine) fireSchedules(ctx context.Context, rules []Rule) (delay time.Duration) {
 	delay = maxDelay
 	for _, r := range rules {
 		if r.Type != config.TriggerCron || r.times == nil {
@@ -25,7 +25,7 @@ func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (delay time.Durati
 		}
 		last, now := e.stored.Times[r.Name], e.now()
 		at, missed, due := r.times.LatestDue(last.At, now)
-		if due && e.fireTime(ctx, r, at, missed) {
+		if due && e.fireSchedule(ctx, r, at, missed) {
 			last.At = at
 			e.stored.Times[r.Name] = last
 		}
@@ -36,16 +36,16 @@ func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (delay time.Durati
 	return delay
 }
 
-// fireTime starts the task of a time. It reports false if the process stops, and the next one
+// fireSchedule starts the task of a time. It reports false if the process stops, and the next one
 // has to start it.
-func (e *Engine) fireTime(ctx context.Context, r Rule, at time.Time, missed int) bool {
+func (e *Engine) fireSchedule(ctx context.Context, r Rule, at time.Time, missed int) bool {
 	text := at.UTC().Format(time.RFC3339)
 	if missed > 0 {
 		e.log.Line(slog.LevelWarn, "trigger missed times of its schedule", "trigger:"+r.Name, "trigger", r.Name, "missed", missed, "at", text)
 	}
 	_, err := e.startWith(ctx, r, org.TaskTrigger{Missed: missed}, "at:"+text, map[string]any{"trigger": r.Name, "scheduled": text})
 	if err != nil && ctx.Err() == nil {
-		e.failed(r, err)
+		e.logFailure(r, err)
 	}
 	return err == nil || ctx.Err() == nil
 }
@@ -130,6 +130,6 @@ func (e *Engine) fireAfter(ctx context.Context, r Rule, ended org.Task) {
 		})
 	}
 	if err != nil && ctx.Err() == nil {
-		e.failed(r, err)
+		e.logFailure(r, err)
 	}
 }

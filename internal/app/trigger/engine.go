@@ -181,7 +181,7 @@ func (e *Engine) FireDue(ctx context.Context) time.Duration {
 		return maxDelay
 	}
 	e.fireEnded(ctx, rules, ended, rescan)
-	delay := e.fireTimes(ctx, rules)
+	delay := e.fireSchedules(ctx, rules)
 	if after, _ := json.Marshal(e.stored); string(after) != string(before) {
 		e.save(ctx, after)
 	}
@@ -204,8 +204,8 @@ func (e *Engine) putBack(ended []identity.TaskID) {
 	e.ended, e.rescan = append(ended, e.ended...), true
 }
 
-// failed logs a start that failed.
-func (e *Engine) failed(r Rule, err error) {
+// logFailure logs a start that failed.
+func (e *Engine) logFailure(r Rule, err error) {
 	e.log.Failure(slog.LevelWarn, "trigger started no task", identity.ByTrigger(r.Name, r.RoleID).String(), err, "trigger", r.Name)
 }
 

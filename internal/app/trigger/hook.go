@@ -58,14 +58,14 @@ func (e *Engine) carriesSecret(hook *config.TriggerHook, header http.Header, bod
 func hasSignature(h *config.HookHMAC, key []byte, header http.Header, body []byte) bool {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(body)
-	digits, prefixed := strings.CutPrefix(only(header, h.Header), h.Prefix)
+	digits, prefixed := strings.CutPrefix(singleHeader(header, h.Header), h.Prefix)
 	given, err := hex.DecodeString(digits)
 	return hmac.Equal(given, mac.Sum(nil)) && err == nil && prefixed
 }
 
 // hasTokenIn reports whether a header has the token of a hook.
 func hasTokenIn(h *config.HookToken, header http.Header) bool {
-	given := only(header, h.Header)
+	given := singleHeader(header, h.Header)
 	if h.Header == "Authorization" {
 		scheme, token, _ := strings.Cut(given, " ")
 		if given = ""; strings.EqualFold(scheme, "Bearer") {
@@ -76,8 +76,8 @@ func hasTokenIn(h *config.HookToken, header http.Header) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && given != ""
 }
 
-// only returns the value of a header, "" if it is missing or sent twice.
-func only(header http.Header, name string) string {
+// singleHeader returns the value of a header, "" if it is missing or sent twice.
+func singleHeader(header http.Header, name string) string {
 	if list := header.Values(name); len(list) == 1 {
 		return list[0]
 	}
@@ -111,7 +111,7 @@ func keyOf(r Rule, header http.Header, body []byte, document payload.Document) (
 		}
 		return "key:" + text, nil
 	case r.Key.Header != "":
-		text := only(header, r.Key.Header)
+		text := singleHeader(header, r.Key.Header)
 		if text == "" || len(text) > maxHeaderKey {
 			return "", errcode.New(errcode.InvalidArguments, "the request has no key: send the header %s once, with at most %d bytes", r.Key.Header, maxHeaderKey)
 		}

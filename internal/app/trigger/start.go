@@ -24,11 +24,11 @@ type state struct {
 	since time.Time // when the process has seen the trigger first
 	seq   uint64    // of the store then
 
-	mu       sync.Mutex // guards the fields below
-	perMin   int
-	most     int
-	starting int
-	running  []identity.TaskID // tasks that had not ended when they were last looked at
+	mu         sync.Mutex // guards the fields below
+	perMin     int
+	maxRunning int
+	starting   int
+	running    []identity.TaskID // tasks that had not ended when they were last looked at
 }
 
 // restore notes the tasks of a trigger that have not ended.
@@ -46,7 +46,7 @@ func (s *state) restore(name string, tasks []org.Task) {
 func (s *state) setLimits(r Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.perMin, s.most = r.StartsPerMinute, r.Running
+	s.perMin, s.maxRunning = r.StartsPerMinute, r.Running
 	s.rate.SetRate(time.Minute/time.Duration(r.StartsPerMinute), r.StartsPerMinute)
 }
 
@@ -57,8 +57,8 @@ func (s *state) reserve(name string, o *org.Org) (end func(identity.TaskID), err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetEnded(o)
-	if len(s.running)+s.starting >= s.most {
-		return nil, wire.RateLimited(runningPause, fmt.Sprintf("%d tasks of the trigger %q have not ended", s.most, name))
+	if len(s.running)+s.starting >= s.maxRunning {
+		return nil, wire.RateLimited(runningPause, fmt.Sprintf("%d tasks of the trigger %q have not ended", s.maxRunning, name))
 	}
 	if wait := s.rate.Take(name); wait > 0 {
 		return nil, wire.RateLimited(wait, fmt.Sprintf("the trigger %q starts more than %d tasks in a minute", name, s.perMin))

@@ -109,7 +109,7 @@ func ServeListener(t testing.TB, l net.Listener, handler http.Handler) {
 func ServeSocket(t *testing.T, f *Fixture) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	l, err := gateway.Listen(dir)
+	l, err := gateway.ListenUnix(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1818,7 +1818,7 @@ var mutations = []mutation{
 	},
 	{
 		"headers of arguments are not compared", "gateway/mcpserver/param_header.go",
-		`!hasHeaderForm(argument) || !isHeaderForm(text, argument)`, `!hasHeaderForm(argument) || text == "\x00"`,
+		`!fitsHeader(argument) || !headerEquals(text, argument)`, `!fitsHeader(argument) || text == "\x00"`,
 		"./gateway/mcpserver TestParamHeaders_Compared",
 	},
 	{

@@ -77,9 +77,9 @@ type Embedded interface {
 	Address() string
 	// ConnectedServices returns the ids of the services that are connected now.
 	ConnectedServices() []string
-	// CheckAccounts disconnects the services whose accounts are not valid any more, or have
+	// DisconnectInvalid disconnects the services whose accounts are not valid any more, or have
 	// other queues.
-	CheckAccounts()
+	DisconnectInvalid()
 }
 
 // Announcer is a Driver that receives the announcements of services

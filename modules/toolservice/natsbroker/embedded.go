@@ -150,8 +150,8 @@ func (e *embedded) forgetGone() {
 	maps.DeleteFunc(e.clients, func(id uint64, _ account) bool { return e.server.GetClient(id) == nil })
 }
 
-// checkAccounts disconnects the services whose accounts are not valid any more, or have changed.
-func (e *embedded) checkAccounts() {
+// disconnectInvalid disconnects the services whose accounts are not valid any more, or have changed.
+func (e *embedded) disconnectInvalid() {
 	for _, id := range e.takeInvalid() {
 		_ = e.server.DisconnectClientByID(id) // it may have left meanwhile
 	}

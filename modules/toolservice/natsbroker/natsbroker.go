@@ -114,10 +114,10 @@ func (d *driver) MaxBytes() int {
 	return int(cmp.Or(d.maxPayload.Load(), 1<<20)) - headerBytes
 }
 
-// CheckAccounts implements broker.Embedded.
-func (d *driver) CheckAccounts() {
+// DisconnectInvalid implements broker.Embedded.
+func (d *driver) DisconnectInvalid() {
 	if d.server != nil {
-		d.server.checkAccounts()
+		d.server.disconnectInvalid()
 	}
 }
 
