@@ -16,7 +16,7 @@ func (l *Loader) FailedModules() (names []string) {
 	l.mu.Unlock()
 	for _, inst := range loaded {
 		checker, checks := inst.module.(HealthChecker)
-		notProvisioned := inst.isLazy() && inst.lazy.failed()
+		notProvisioned := inst.isLazy() && inst.lazy.hasFailed()
 		if notProvisioned || (checks && checker.CheckHealth() != nil) {
 			names = append(names, inst.name)
 		}

@@ -277,8 +277,8 @@ func (i *instance) close() error {
 	return nil
 }
 
-// closedOK reports whether a draining instance has been closed without an error.
-func (i *instance) closedOK() bool {
+// hasClosed reports whether a draining instance has been closed without an error.
+func (i *instance) hasClosed() bool {
 	select {
 	case <-i.closed:
 		return i.err == nil

@@ -75,12 +75,12 @@ func (i *instance) ensureProvisioned(ctx context.Context, toolName string) error
 	if err == nil {
 		return nil
 	}
-	return i.unavailable(toolName, wait, err)
+	return i.errUnavailable(toolName, wait, err)
 }
 
-// unavailable returns the error of a call for which the module could not be
+// errUnavailable returns the error of a call for which the module could not be
 // provisioned; wait is how long until the next attempt is possible.
-func (i *instance) unavailable(toolName string, wait time.Duration, err error) error {
+func (i *instance) errUnavailable(toolName string, wait time.Duration, err error) error {
 	prefix := toolName + " did not start: "
 	if toolName == "" {
 		prefix = ""
@@ -168,8 +168,8 @@ func (l *Loader) ProvisionModule(ctx context.Context, name string) error {
 	return i.ensureProvisioned(ctx, "")
 }
 
-// failed reports whether the last attempt to provision failed.
-func (s *lazyState) failed() bool {
+// hasFailed reports whether the last attempt to provision failed.
+func (s *lazyState) hasFailed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastErr != nil

@@ -157,8 +157,8 @@ func (l *Loader) GroupsOf(name string) ([]toolgroups.GroupID, bool) {
 	return nil, false
 }
 
-// checkedName returns the module's name if it is valid.
-func checkedName(m Module) (name string, err error) {
+// validName returns the module's name if it is valid.
+func validName(m Module) (name string, err error) {
 	if m == nil {
 		return "", errcode.New(errcode.InvalidConfig, "the module is nil")
 	}

@@ -34,7 +34,7 @@ func (l *Loader) StageModule(ctx context.Context, m Module) (*StagedModule, erro
 // StageLabelled is StageModule for a module whose tools have labels. They stay with the
 // module: ReloadModule drops them.
 func (l *Loader) StageLabelled(ctx context.Context, m Module, labels Labels) (*StagedModule, error) {
-	name, err := checkedName(m)
+	name, err := validName(m)
 	loaded := false
 	if err == nil {
 		_, loaded = l.GroupsOf(name)
@@ -51,7 +51,7 @@ const (
 // stage locks the name and prepares m. replaces is whether a module of this name has to
 // be loaded or must not be.
 func (l *Loader) stage(ctx context.Context, m Module, replaces bool, labels Labels) (*StagedModule, error) {
-	name, err := checkedName(m)
+	name, err := validName(m)
 	if err != nil {
 		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
 	}
@@ -250,7 +250,7 @@ func (l *Loader) drain(ctx context.Context, i *instance) error {
 func (l *Loader) closeWhenIdle(i *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.draining = append(slices.DeleteFunc(l.draining, (*instance).closedOK), i)
+	l.draining = append(slices.DeleteFunc(l.draining, (*instance).hasClosed), i)
 	go func() {
 		<-i.idle
 		i.err = i.close()

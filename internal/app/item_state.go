@@ -29,7 +29,7 @@ type itemStates []itemState
 func newItemStates(stored []runtime.StoredItem, files *config.Config) (list itemStates) {
 	for _, s := range stored {
 		i := itemState{Item: config.Item{Kind: s.Kind, Name: s.Name, Text: s.Text}, status: wire.ItemActive}
-		if at, found := files.Has(s.Kind, s.Name); found {
+		if at, found := files.FindDocument(s.Kind, s.Name); found {
 			i.status, i.reason = wire.ItemConflict, fmt.Errorf("%s %s is declared at %s; the file counts", s.Kind, yamldoc.QuoteText(s.Name), at)
 		}
 		list = append(list, i)

@@ -47,11 +47,11 @@ func (it item) requirePrices(used models) {
 // first model that is used and not free. The costs of all models are added.
 func (it item) requireOneCurrency(used models) {
 	m, ok := used[it.Name]
-	if !ok || m.Prices.free() {
+	if !ok || m.Prices.isFree() {
 		return
 	}
 	for _, first := range it.r.config.UsedModels() {
-		if first.Prices.free() {
+		if first.Prices.isFree() {
 			continue
 		}
 		if first.Prices.Currency != m.Prices.Currency {

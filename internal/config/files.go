@@ -21,7 +21,7 @@ func readPaths(paths []string) ([]yamldoc.File, yamldoc.Errors) {
 	for _, name := range names {
 		data, err := readDocuments(name)
 		if err != nil {
-			errs = append(errs, &yamldoc.Error{File: name, Message: reason(err)})
+			errs = append(errs, &yamldoc.Error{File: name, Message: fileReason(err)})
 			continue
 		}
 		files = append(files, yamldoc.File{Path: name, Data: data})
@@ -45,7 +45,7 @@ func documentPaths(paths []string) ([]string, yamldoc.Errors) {
 	for _, path := range paths {
 		found, err := expandPath(path)
 		if err != nil {
-			errs = append(errs, &yamldoc.Error{File: path, Message: reason(err)})
+			errs = append(errs, &yamldoc.Error{File: path, Message: fileReason(err)})
 		}
 		for _, name := range found {
 			if key := absolute(name); !seen[key] {
@@ -135,22 +135,22 @@ func readLimited(path string, most int) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > most {
-		return nil, tooLarge(most)
+		return nil, errTooLarge(most)
 	}
 	return data, nil
 }
 
-// tooLarge returns the error for a file of more than most bytes.
-func tooLarge(most int) error {
+// errTooLarge returns the error for a file of more than most bytes.
+func errTooLarge(most int) error {
 	if most == yamldoc.MaxFileSize {
 		return yamldoc.ErrTooLarge
 	}
 	return fmt.Errorf("has more than %d KiB", most>>10)
 }
 
-// reason returns the text of a file error without the path, which the message
+// fileReason returns the text of a file error without the path, which the message
 // already begins with.
-func reason(err error) string {
+func fileReason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}

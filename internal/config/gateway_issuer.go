@@ -71,16 +71,16 @@ func issuerList(it item, to *[]Issuer) func(yamldoc.Value) {
 		}
 		for _, entry := range v.ListItems() {
 			issuer, ok := it.readIssuer(entry)
-			if ok && uniqueIssuer(entry, issuer, *to) {
+			if ok && checkUniqueIssuer(entry, issuer, *to) {
 				*to = append(*to, issuer)
 			}
 		}
 	}
 }
 
-// uniqueIssuer reports whether an issuer differs from the others in name and URL, and has the
+// checkUniqueIssuer reports whether an issuer differs from the others in name and URL, and has the
 // only introspection of opaque tokens. It reports what is wrong.
-func uniqueIssuer(entry yamldoc.Value, issuer Issuer, others []Issuer) bool {
+func checkUniqueIssuer(entry yamldoc.Value, issuer Issuer, others []Issuer) bool {
 	for _, other := range others {
 		switch {
 		case other.Name == issuer.Name:

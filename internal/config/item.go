@@ -155,8 +155,8 @@ func (r *reader) readItemDocument(i Item, root, name yamldoc.Value) {
 	r.set.ReadDocument(root)
 }
 
-// Has reports whether a document of a kind that can be applied has a name. It returns its position.
-func (c *Config) Has(kind, name string) (at yamldoc.Pos, found bool) {
+// FindDocument reports whether a document of a kind that can be applied has a name. It returns its position.
+func (c *Config) FindDocument(kind, name string) (at yamldoc.Pos, found bool) {
 	switch kind {
 	case "prompt":
 		return findNamed(c.Prompts, func(p toolboxfile.Prompt) (string, yamldoc.Pos) { return p.Name, p.Pos }, name)

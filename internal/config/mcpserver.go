@@ -59,7 +59,7 @@ func readMCPServer(it item) {
 		"description": yamldoc.TextField(&s.Description),
 		"command":     programField(&s.Command),
 		"args":        yamldoc.TextList(&s.Args),
-		"env":         yamldoc.SecretMap(&s.Env, variableName),
+		"env":         yamldoc.SecretMap(&s.Env, checkVariableName),
 		"dir":         pathField(&s.Dir),
 		"url":         yamldoc.FileAllowed(yamldoc.ServerURL(&s.URL)),
 		"headers":     yamldoc.HeaderMap(&s.Headers),
@@ -79,7 +79,7 @@ func readMCPServer(it item) {
 	s.checkEffect(it)
 	s.checkOAuth(it)
 	if bearer != "" {
-		s.authorize(it, bearer)
+		s.addBearer(it, bearer)
 	}
 	if s.Dir == "" {
 		s.Dir = it.RelativePath(".")
@@ -111,8 +111,8 @@ func (s *MCPServer) checkEffect(it item) {
 	}
 }
 
-// authorize adds the Authorization header for a bearer token.
-func (s *MCPServer) authorize(it item, bearer yamldoc.Secret) {
+// addBearer adds the Authorization header for a bearer token.
+func (s *MCPServer) addBearer(it item, bearer yamldoc.Secret) {
 	if _, ok := s.Headers["Authorization"]; ok {
 		it.MissingField("auth").AddError("cannot be combined with the header Authorization", "leave one out")
 		return
@@ -172,8 +172,8 @@ func pathField(to *string) func(yamldoc.Value) {
 	}
 }
 
-// variableName checks the name of an environment variable.
-func variableName(name string) (string, string) {
+// checkVariableName checks the name of an environment variable.
+func checkVariableName(name string) (string, string) {
 	if name == "" || strings.ContainsAny(name, "=\x00") {
 		return "", "is not a valid variable name"
 	}

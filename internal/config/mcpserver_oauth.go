@@ -168,7 +168,7 @@ func (s *MCPServer) checkOAuth(it item) {
 	case s.OAuth == nil && s.PerCaller:
 		credentials.AddError("needs auth.oauth", "each person logs in to the server")
 	case s.OAuth == nil:
-	case it.has("auth", "bearer"):
+	case it.hasInner("auth", "bearer"):
 		auth.AddRedactedError("cannot have both bearer and oauth", "leave one out")
 	case header:
 		auth.AddRedactedError("cannot be combined with the header Authorization", "leave one out")
@@ -180,8 +180,8 @@ func (s *MCPServer) checkOAuth(it item) {
 	s.checkExchange(it)
 }
 
-// has reports whether the mapping in a field has another field.
-func (it item) has(field, inner string) bool {
+// hasInner reports whether the mapping in a field has another field.
+func (it item) hasInner(field, inner string) bool {
 	v, ok := it.FindField(field)
 	if !ok || !v.IsMapping() {
 		return false

@@ -67,8 +67,8 @@ type Prices struct {
 	Listed                bool   `json:",omitempty"` // they are from catalog.FindFacts
 }
 
-// free reports whether nothing costs.
-func (p Prices) free() bool { return p.Input == 0 && p.Output == 0 && p.Cached == 0 }
+// isFree reports whether nothing costs.
+func (p Prices) isFree() bool { return p.Input == 0 && p.Output == 0 && p.Cached == 0 }
 
 // modelType is a type of model and the function that reads its fields.
 type modelType struct {
@@ -228,9 +228,9 @@ func (it item) checkModel(m *Model, p catalog.Provider) {
 	}
 }
 
-// requestPath returns the end of a base URL that users often copy along with it, or "".
+// redundantPath returns the end of a base URL that users often copy along with it, or "".
 // Every request adds it.
-func requestPath(u *url.URL) string {
+func redundantPath(u *url.URL) string {
 	for _, path := range [...]string{"/chat/completions", "/responses"} {
 		if strings.HasSuffix(strings.TrimRight(u.Path, "/"), path) {
 			return path
@@ -251,8 +251,8 @@ func providerURL(to *string) func(yamldoc.Value) {
 			v.AddRedactedError("must be an address", "for example https://api.example.com/v1")
 		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 			v.AddRedactedError("has more than scheme, host and path", "a key is written as apiKey: ${NAME}")
-		case requestPath(u) != "":
-			v.AddError("ends in "+requestPath(u)+", which every request adds", "leave it out, as https://api.example.com/v1")
+		case redundantPath(u) != "":
+			v.AddError("ends in "+redundantPath(u)+", which every request adds", "leave it out, as https://api.example.com/v1")
 		default:
 			*to = strings.TrimRight(text, "/")
 		}
@@ -321,7 +321,7 @@ func (r *reader) includeFile(v yamldoc.Value) (path string, data []byte) {
 	path = v.FilePath(filepath.Clean(name))
 	data, err := r.include(path)
 	if err != nil {
-		v.AddError(yamldoc.QuoteText(path)+": "+reason(err), "a file is named relative to its document")
+		v.AddError(yamldoc.QuoteText(path)+": "+fileReason(err), "a file is named relative to its document")
 		return path, nil
 	}
 	return path, data

@@ -23,10 +23,10 @@ func (m Model) window() int {
 	return cmp.Or(m.ContextWindow, facts.Window)
 }
 
-// listPrices sets the known prices of models without prices. It does not if a document has
+// setListedPrices sets the known prices of models without prices. It does not if a document has
 // prices in another currency, since the costs of all models are added.
-func (c *Config) listPrices() {
-	if slices.ContainsFunc(c.Models, func(m Model) bool { return !m.Prices.free() && m.Prices.Currency != catalog.FactsCurrency }) {
+func (c *Config) setListedPrices() {
+	if slices.ContainsFunc(c.Models, func(m Model) bool { return !m.Prices.isFree() && m.Prices.Currency != catalog.FactsCurrency }) {
 		return
 	}
 	for i := range c.Models {

@@ -65,7 +65,7 @@ func readNotification(it item) {
 		"url":              yamldoc.FileAllowed(yamldoc.ServerURL(&address)),
 		"secret":           signingKeyField(&n.Secret),
 		"format":           yamldoc.OneOfField(&n.Format, NotifyJSON, NotifySlack),
-		"events":           yamldoc.NameSet(&n.Events, "events", isNotifyEvent),
+		"events":           yamldoc.NameSet(&n.Events, "events", checkNotifyEvent),
 		"page":             yamldoc.ServerURL(&n.Page),
 		"retryFor":         yamldoc.DurationField(&n.RetryFor, maxRetryFor),
 		"allowHTTP":        yamldoc.BoolField(&n.AllowHTTP),
@@ -81,8 +81,8 @@ func readNotification(it item) {
 	it.r.config.Notifications = append(it.r.config.Notifications, n)
 }
 
-// isNotifyEvent checks the type of an event.
-func isNotifyEvent(name string) (message, hint string) {
+// checkNotifyEvent checks the type of an event.
+func checkNotifyEvent(name string) (message, hint string) {
 	for _, known := range notifyEvents {
 		if name == known {
 			return "", ""

@@ -50,7 +50,7 @@ func readOversight(it item) {
 // CheckApprovable returns an error if no one can approve an operation of an operator at a time:
 // tokens and issuers name too few people. The holder of the data directory is an operator, too.
 func (c *Config) CheckApprovable(now time.Time) *yamldoc.Error {
-	err := c.Oversight.Rule.CheckApprovable(func(role string) int { return c.peopleIn(role, now) }, 1+c.peopleIn("", now))
+	err := c.Oversight.Rule.CheckApprovable(func(role string) int { return c.countPeople(role, now) }, 1+c.countPeople("", now))
 	if err == nil {
 		return nil
 	}
@@ -60,8 +60,8 @@ func (c *Config) CheckApprovable(now time.Time) *yamldoc.Error {
 // manyPeople stands for the users of an issuer, whose number is not known.
 const manyPeople = 1000
 
-// peopleIn returns how many people may act in a role, or as operators if the role is "".
-func (c *Config) peopleIn(role string, now time.Time) (n int) {
+// countPeople returns how many people may act in a role, or as operators if the role is "".
+func (c *Config) countPeople(role string, now time.Time) (n int) {
 	for _, t := range c.Gateway.Tokens {
 		if (t.Scope == OperatorScope) == (role == "") && t.Role == role && t.Scope != MetricsScope && (t.Expires.IsZero() || now.Before(t.Expires)) {
 			n++

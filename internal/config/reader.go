@@ -53,9 +53,9 @@ func (r *reader) read(files []yamldoc.File, items []Item) (*Config, error) {
 	for _, f := range files {
 		r.readFile(yamldoc.NewFileText(f))
 	}
-	r.listFiles(files)
+	r.recordFiles(files)
 	r.readItems(items)
-	r.config.listPrices()
+	r.config.setListedPrices()
 	if !r.partial {
 		r.set.CheckReferences()
 		r.runDeferred()
@@ -102,8 +102,8 @@ func (r *reader) include(path string) ([]byte, error) {
 	return bytes.Clone(data), nil
 }
 
-// listFiles records the files that were read: documents and the files that they name.
-func (r *reader) listFiles(documents []yamldoc.File) {
+// recordFiles records the files that were read: documents and the files that they name.
+func (r *reader) recordFiles(documents []yamldoc.File) {
 	r.config.Files = append(documents[:len(documents):len(documents)], r.includedFiles()...)
 	r.config.SecretFiles = r.secrets.list()
 }

@@ -59,7 +59,7 @@ func (c *Config) reloadTools(files []yamldoc.File, env yamldoc.Env) (*Config, bo
 // patchedConfig checks the configuration after its documents are read. It returns
 // false if there are errors.
 func (r *reader) patchedConfig(files []yamldoc.File) (*Config, bool) {
-	r.listFiles(files)
+	r.recordFiles(files)
 	if len(r.config.Tools) == 0 {
 		r.config.Tools = nil
 	}

@@ -59,7 +59,7 @@ func readSecretFile(path string) (string, error) {
 	data, err := readRegular(path, maxSecretFile)
 	switch {
 	case err != nil:
-		return "", errors.New(reason(err))
+		return "", errors.New(fileReason(err))
 	case !utf8.Valid(data):
 		return "", errors.New("is not text in UTF-8")
 	}

@@ -102,8 +102,8 @@ func (p *browserProcess) endReason(s Settings) string {
 	return "it ended unexpectedly, perhaps of a page that needed too much memory"
 }
 
-// alive reports whether the browser is connected and running.
-func (p *browserProcess) alive() bool {
+// isAlive reports whether the browser is connected and running.
+func (p *browserProcess) isAlive() bool {
 	select {
 	case <-p.root.lost:
 		return false

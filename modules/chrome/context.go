@@ -150,8 +150,8 @@ func (c *browserContext) list() []*tab {
 	return slices.Clone(c.tabs)
 }
 
-// full reports whether there are as many tabs as there may be.
-func (c *browserContext) full() bool {
+// isFull reports whether there are as many tabs as there may be.
+func (c *browserContext) isFull() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.tabs) >= c.maxTabs
@@ -168,7 +168,7 @@ func (c *browserContext) takeRejected() int {
 
 // openTab opens an empty tab.
 func (c *browserContext) openTab(ctx context.Context) (*tab, error) {
-	if c.full() {
+	if c.isFull() {
 		return nil, errcode.New(errcode.RateLimited, "you have %d tabs, which is the limit; close one with chrome_close_tab", c.settings.MaxTabs)
 	}
 	created, err := call(ctx, c.browser.root, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: c.id})

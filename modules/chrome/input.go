@@ -38,8 +38,8 @@ type elementState struct {
 	Height  float64 `json:"height"`
 }
 
-// actionable reports whether the action is possible now.
-func (s elementState) actionable(e element) bool {
+// isActionable reports whether the action is possible now.
+func (s elementState) isActionable(e element) bool {
 	return s.Count > e.Index && s.Covered == "" && s.Wrong == ""
 }
 
@@ -56,7 +56,7 @@ func (t *tab) locate(ctx context.Context, e element) (f elementState, err error)
 		case now.Invalid != "":
 			return f, errcode.New(errcode.InvalidArguments, "selector %.200q is not a valid CSS selector", e.Selector)
 		}
-		if f = now; f.actionable(e) {
+		if f = now; f.isActionable(e) {
 			return f, nil
 		}
 		if !sleep(ctx, 50*time.Millisecond) && timedOut {

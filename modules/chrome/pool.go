@@ -87,7 +87,7 @@ func (p *pool) acquireExisting(by identity.Principal) *leasedBrowser {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.browsers[by]
-	if b == nil || !b.browser.alive() {
+	if b == nil || !b.browser.isAlive() {
 		return nil
 	}
 	p.stopTimers(b)

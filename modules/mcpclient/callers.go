@@ -163,7 +163,7 @@ func (p *callerConns) connection(ctx context.Context, c *callerConn) (*conn, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if c.conn != nil && c.conn.alive() {
+	if c.conn != nil && c.conn.isAlive() {
 		return c.conn, nil
 	}
 	if c.conn != nil {

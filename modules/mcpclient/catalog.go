@@ -51,7 +51,7 @@ func (c catalog) serverURI(uri string) (string, bool) {
 	isOther := func(scheme string) bool {
 		return len(rest) >= len(scheme) && strings.EqualFold(rest[:len(scheme)], scheme)
 	}
-	if !ok || !plainURI(rest) || c.uriPrefix() == "" && slices.ContainsFunc(otherSchemes, isOther) {
+	if !ok || !isPlainURI(rest) || c.uriPrefix() == "" && slices.ContainsFunc(otherSchemes, isOther) {
 		return "", false
 	}
 	return rest, true

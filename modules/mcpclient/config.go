@@ -95,9 +95,9 @@ const DefaultTimeout = 2 * time.Minute
 // maxPrefix is the longest prefix in bytes. Tool names have at most 128.
 const maxPrefix = 64
 
-// check validates a configuration and fills in the defaults. Errors have the code
+// withDefaults validates a configuration and fills in the defaults. Errors have the code
 // invalid_config.
-func (c Config) check() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if err := modules.CheckName(c.Name); err != nil {
 		return c, err
 	}

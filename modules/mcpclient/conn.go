@@ -51,7 +51,7 @@ type conn struct {
 	progress  map[string]func(tool.Progress) // by token
 	open      map[*openCall]bool             // the calls in progress
 	abandoned bool                           // a call ended without an answer
-	doubted   bool                           // the server asked after that
+	askedLate bool                           // the server asked after that
 	retired   bool                           // no call begins any more
 	owner     string                         // for whom the first call was made: the owner of tool.Call.FairKey
 	shared    bool                           // calls were made for several owners
@@ -67,11 +67,11 @@ type conn struct {
 func dial(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	return dialPatiently(ctx, c, log, auth, probeTimeoutMiddleware)
+	return dialWithoutTimeout(ctx, c, log, auth, probeTimeoutMiddleware)
 }
 
-// dialPatiently is dial with the time limit of ctx only. middleware sees the requests.
-func dialPatiently(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
+// dialWithoutTimeout is dial with the time limit of ctx only. middleware sees the requests.
+func dialWithoutTimeout(ctx context.Context, c Config, log *slog.Logger, auth mcpauth.Authorizer, middleware ...sdk.Middleware) (*conn, error) {
 	n := &conn{since: time.Now(), renewAfter: c.RenewAfter, secrets: newConnSecrets(c, auth), done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}, open: map[*openCall]bool{}, server: c.Name, relay: c.Relay, log: log}
 	transport, err := n.transport(ctx, c, auth)
 	if err != nil {
@@ -113,7 +113,7 @@ func connectCause(err error) error {
 // starts the program of a server, if it is one.
 func (n *conn) transport(ctx context.Context, c Config, auth mcpauth.Authorizer) (sdk.Transport, error) {
 	if c.Command.Path != "" {
-		p, err := start(c.Command, c.secrets)
+		p, err := startProcess(c.Command, c.secrets)
 		if err != nil {
 			return nil, &ServerError{Err: err}
 		}
@@ -227,8 +227,8 @@ func (n *conn) reportProgress(_ context.Context, r *sdk.ProgressNotificationClie
 	}
 }
 
-// alive reports whether requests can be sent.
-func (n *conn) alive() bool {
+// isAlive reports whether requests can be sent.
+func (n *conn) isAlive() bool {
 	select {
 	case <-n.done:
 		return false
@@ -239,7 +239,7 @@ func (n *conn) alive() bool {
 
 // close closes the session, within closeTimeout if it is alive, and ends the connection.
 func (n *conn) close() {
-	if n.alive() {
+	if n.isAlive() {
 		timer := time.AfterFunc(closeTimeout, n.kill)
 		defer timer.Stop()
 	} else {

@@ -135,7 +135,7 @@ func pinOfTemplate(t *sdk.ResourceTemplate) (modules.ToolPin, error) {
 	if len(t.URITemplate) > maxTemplate {
 		return modules.ToolPin{Tool: kindTemplate}, fmt.Errorf("its URI template has %d bytes, more than %d", len(t.URITemplate), maxTemplate)
 	}
-	if !plainURI(t.URITemplate) {
+	if !isPlainURI(t.URITemplate) {
 		return modules.ToolPin{Tool: kindTemplate}, fmt.Errorf("its URI template contains white space or invisible characters")
 	}
 	return describedPin(kindTemplate, t.URITemplate, d.Description, d)
@@ -159,8 +159,8 @@ func describedPin(kind, name, description string, definition any, names ...strin
 	return p, nil
 }
 
-// plainURI reports whether text is not empty and has no white space and no invisible
+// isPlainURI reports whether text is not empty and has no white space and no invisible
 // characters.
-func plainURI(text string) bool {
+func isPlainURI(text string) bool {
 	return text != "" && !strings.ContainsAny(text, " \t\n") && text == textutil.RemoveInvisible(text)
 }

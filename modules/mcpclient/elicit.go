@@ -50,13 +50,13 @@ func (n *conn) beginCall(ctx context.Context, owner string) (end func(), err err
 	}, nil
 }
 
-// retire reports whether the connection is to be renewed, and lets no call begin on it then. A question was
+// tryRetire reports whether the connection is to be renewed, and lets no call begin on it then. A question was
 // declined because of an earlier call without an answer, no call is in progress, and the connection is not new.
 // On the next connection, such a question cannot belong to an earlier call.
-func (n *conn) retire() bool {
+func (n *conn) tryRetire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.retired = n.retired || n.doubted && len(n.open) == 0 && time.Since(n.since) >= n.renewAfter
+	n.retired = n.retired || n.askedLate && len(n.open) == 0 && time.Since(n.since) >= n.renewAfter
 	return n.retired
 }
 
@@ -65,7 +65,7 @@ func (n *conn) retire() bool {
 func (n *conn) askingCall() (call *openCall, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.doubted = n.doubted || n.abandoned
+	n.askedLate = n.askedLate || n.abandoned
 	if len(n.open) != 1 || n.abandoned {
 		return nil, nil
 	}
@@ -109,12 +109,12 @@ func (n *conn) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	defer done()
 	q, err := n.questionOf("", r.Params)
 	if err != nil {
-		return nil, invalidQuestion(err)
+		return nil, errInvalidQuestion(err)
 	}
 	answer, err := tool.Ask(callCtx, q)
 	switch {
 	case errcode.CodeOf(err) == errcode.InvalidArguments:
-		return nil, invalidQuestion(err)
+		return nil, errInvalidQuestion(err)
 	case err != nil:
 		n.log.Warn("question of MCP server declined", "reason", err)
 		return declined, nil
@@ -133,8 +133,8 @@ func (n *conn) elicitDirectly(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// invalidQuestion returns the error that a server gets for a question that is not asked.
-func invalidQuestion(err error) error {
+// errInvalidQuestion returns the error that a server gets for a question that is not asked.
+func errInvalidQuestion(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: errcode.Message(err)}
 }
 

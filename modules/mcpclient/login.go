@@ -17,11 +17,11 @@ import (
 // invalid_config or a code of the Authorizer, or are errors of the connection.
 func Connect(ctx context.Context, c Config, auth mcpauth.Authorizer) error {
 	c.DisablePinning = true // nothing is listed
-	c, err := c.check()
+	c, err := c.withDefaults()
 	if err != nil {
 		return err
 	}
-	n, err := dialPatiently(ctx, c, slog.New(slog.DiscardHandler), auth)
+	n, err := dialWithoutTimeout(ctx, c, slog.New(slog.DiscardHandler), auth)
 	if err != nil {
 		return err
 	}

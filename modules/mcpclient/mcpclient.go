@@ -58,7 +58,7 @@ type Module struct {
 // New returns a module. It does not contact the server. Errors have the code
 // invalid_config.
 func New(c Config) (*Module, error) {
-	c, err := c.check()
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 	if len(m.config.NamedTools) == 0 {
 		return []toolgroups.Group{g}
 	}
-	m.named = m.nameTools(g.Tools)
+	m.named = m.buildNamedTools(g.Tools)
 	return []toolgroups.Group{g, {ID: NamedGroup(m.config.Name), Description: "Declared tools of the MCP server " + m.config.Name, Tools: m.named}}
 }
 

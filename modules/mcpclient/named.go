@@ -16,12 +16,12 @@ func (m *Module) isNamed(name string) bool {
 	return slices.ContainsFunc(m.config.NamedTools, func(n NamedTool) bool { return n.Name == name })
 }
 
-// nameTools returns the named tools, in order. A tool that has not changed stays the same
+// buildNamedTools returns the named tools, in order. A tool that has not changed stays the same
 // value. It must be called with mu held.
-func (m *Module) nameTools(offered []tool.Tool) []tool.Tool {
+func (m *Module) buildNamedTools(offered []tool.Tool) []tool.Tool {
 	list := make([]tool.Tool, len(m.config.NamedTools))
 	for i, n := range m.config.NamedTools {
-		list[i] = m.nameTool(n, offered)
+		list[i] = m.buildNamedTool(n, offered)
 		if i < len(m.named) && reflect.DeepEqual(m.named[i], list[i]) {
 			list[i] = m.named[i]
 		}
@@ -29,9 +29,9 @@ func (m *Module) nameTools(offered []tool.Tool) []tool.Tool {
 	return list
 }
 
-// nameTool returns a named tool. This is the offered tool under the new name, or a tool that is not
+// buildNamedTool returns a named tool. This is the offered tool under the new name, or a tool that is not
 // available.
-func (m *Module) nameTool(n NamedTool, offered []tool.Tool) tool.Tool {
+func (m *Module) buildNamedTool(n NamedTool, offered []tool.Tool) tool.Tool {
 	for _, t := range offered {
 		r, ok := t.(*remoteTool)
 		if !ok || r.pin.Tool != n.Tool {

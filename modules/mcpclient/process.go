@@ -35,9 +35,9 @@ type process struct {
 	stdout    *os.File
 }
 
-// start starts the program of a server. The caller closes p.transport. What the program
+// startProcess starts the program of a server. The caller closes p.transport. What the program
 // sends is redacted.
-func start(c Command, secrets *redact.Redactor) (*process, error) {
+func startProcess(c Command, secrets *redact.Redactor) (*process, error) {
 	home, err := os.MkdirTemp("", "rolecall-mcp-")
 	if err != nil {
 		return nil, fmt.Errorf("create a home directory for %s: %w", c.Path, err)

@@ -63,7 +63,7 @@ func (r *reconnector) connection(ctx context.Context) (*conn, error) {
 	if r.ctx.Err() != nil {
 		return nil, errcode.New(errcode.ToolUnavailable, "MCP server %q is closed", r.config.Name)
 	}
-	if r.conn != nil && (!r.conn.alive() || r.conn.retire()) {
+	if r.conn != nil && (!r.conn.isAlive() || r.conn.tryRetire()) {
 		r.drop()
 	}
 	if r.conn == nil {

@@ -92,11 +92,11 @@ func (n *conn) sample(ctx context.Context, r *sdk.CreateMessageWithToolsRequest)
 	defer done()
 	request, err := n.requestOf(r.Params)
 	if err != nil {
-		return nil, invalidQuestion(err)
+		return nil, errInvalidQuestion(err)
 	}
 	reply, err := tool.AskModel(callCtx, *request.Model)
 	if err != nil {
-		return nil, invalidQuestion(err)
+		return nil, errInvalidQuestion(err)
 	}
 	return &sdk.CreateMessageWithToolsResult{
 		Role: "assistant", Content: []sdk.Content{&sdk.TextContent{Text: reply.Text}}, Model: reply.Model, StopReason: reply.StopReason,

@@ -57,8 +57,8 @@ func mayHaveActed(sent *atomic.Bool, err error) bool {
 	return sent.Load()
 }
 
-// connectionLost reports whether err means that the connection is unusable.
-func connectionLost(err error) bool {
+// isConnectionLost reports whether err means that the connection is unusable.
+func isConnectionLost(err error) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && e.sessionLost || errors.Is(err, sdk.ErrConnectionClosed)
 }

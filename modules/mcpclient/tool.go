@@ -38,7 +38,7 @@ func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 		if err == nil {
 			return result, nil
 		}
-		if attempt == 1 && connectionLost(err) && !sent && callCtx.Err() == nil {
+		if attempt == 1 && isConnectionLost(err) && !sent && callCtx.Err() == nil {
 			continue
 		}
 		return tool.Result{}, t.callError(ctx, callCtx, c.Name, err, sent)
@@ -60,7 +60,7 @@ func (t *remoteTool) tryCall(ctx context.Context, c tool.Call) (r tool.Result, s
 	if answer := answeredError(err); answer != nil && ctx.Err() == nil {
 		return tool.Failure(c.Name, answer), true, nil
 	}
-	if connectionLost(err) {
+	if isConnectionLost(err) {
 		n.kill()
 		n.close()
 	}

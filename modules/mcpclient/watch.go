@@ -95,7 +95,7 @@ func (c catalog) ResourceVersion(_ context.Context, by identity.Principal, uri s
 	}
 	r := c.module.reconnector
 	n := r.lastConn.Load()
-	if n != nil && !n.alive() {
+	if n != nil && !n.isAlive() {
 		n = nil
 	}
 	version, subscribe, ended, ok := r.watcher.version(n, by.Holder(), known, time.Now())

@@ -60,7 +60,7 @@ func (p callerPool) query(ctx context.Context, q database.Query) (json.RawMessag
 // query runs a statement. It fails at once while the source is unreachable and the
 // backoff lasts. Other errors are errors of database.DB.Query.
 func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
-	if err := p.ready(); err != nil {
+	if err := p.checkReady(); err != nil {
 		return nil, err
 	}
 	rows, err := p.db.Query(ctx, q)
@@ -68,9 +68,9 @@ func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, er
 	return rows, err
 }
 
-// ready returns an error if this build cannot connect, and during the backoff after a
+// checkReady returns an error if this build cannot connect, and during the backoff after a
 // failed attempt to connect.
-func (p *pool) ready() error {
+func (p *pool) checkReady() error {
 	if p.missing != "" {
 		return errcode.New(errcode.ToolUnavailable, "source %s cannot be used: %s", p.source, p.missing)
 	}

@@ -104,7 +104,7 @@ func (r *request) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if err := p.ready(); err != nil {
+	if err := p.checkReady(); err != nil {
 		return tool.Result{}, err
 	}
 	result, err := r.sendInTurn(p, q)

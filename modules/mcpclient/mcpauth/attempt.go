@@ -48,7 +48,7 @@ func (s *Server) newAttempt(subject Subject, q LoginRequest, expected string) (*
 		offered: make(chan LoginOffer, 1), answers: make(chan Answer, 1), done: make(chan struct{}),
 	}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
-	a.handler = &loginHandler{attempt: a, expected: expected, client: remembering(s.httpClient())}
+	a.handler = &loginHandler{attempt: a, expected: expected, client: withCache(s.httpClient())}
 	var err error
 	if a.handler.flow, err = auth.NewAuthorizationCodeHandler(a.flowConfig(q.Redirect)); err != nil {
 		return nil, s.config.invalid(err.Error())
@@ -89,7 +89,7 @@ func (a *attempt) scopes(named []string) []string {
 	if len(c.Scopes) > 0 {
 		named = c.Scopes
 	}
-	before, err := a.server.usable(a.ctx, a.subject)
+	before, err := a.server.usableGrant(a.ctx, a.subject)
 	if err != nil {
 		before = grant{}
 	}
@@ -114,7 +114,7 @@ func (a *attempt) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*aut
 
 // run connects, and stores the login if that succeeds.
 func (a *attempt) run(connect Connect) {
-	ctx, cancel := context.WithTimeout(a.ctx, loginLongest)
+	ctx, cancel := context.WithTimeout(a.ctx, maxLoginTime)
 	defer cancel()
 	defer a.cancel(nil)
 	err := connect(ctx, a.handler)
@@ -125,10 +125,10 @@ func (a *attempt) run(connect Connect) {
 		err = errcode.New(errcode.Conflict, "log in to the MCP server %q: it asks for no login", a.server.config.Server)
 	}
 	if err == nil {
-		a.login, err = a.server.store(ctx, a, a.handler)
+		a.login, err = a.server.storeLogin(ctx, a, a.handler)
 	}
 	if err != nil {
-		a.err = a.server.failure(err)
+		a.err = a.server.loginError(err)
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Store) startAttempt(a *attempt, connect Connect) error {
 func (l *attempts) add(a *attempt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.of(a.server.config.Server, a.subject)
+	own := l.ofSubject(a.server.config.Server, a.subject)
 	if len(own) >= maxAttemptsOfSubject {
 		oldest := slices.MinFunc(own, func(x, y *attempt) int { return x.began.Compare(y.began) })
 		oldest.cancel(errors.New("another login was begun"))
@@ -174,8 +174,8 @@ func (l *attempts) add(a *attempt) error {
 	return nil
 }
 
-// of returns the attempts of a subject at a server. It must be called with mu held.
-func (l *attempts) of(server string, subject Subject) (own []*attempt) {
+// ofSubject returns the attempts of a subject at a server. It must be called with mu held.
+func (l *attempts) ofSubject(server string, subject Subject) (own []*attempt) {
 	for _, a := range l.list {
 		if a.subject == subject && a.server.config.Server == server {
 			own = append(own, a)
@@ -188,7 +188,7 @@ func (l *attempts) of(server string, subject Subject) (own []*attempt) {
 func (l *attempts) find(server string, subject Subject, id string) *attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, a := range l.of(server, subject) {
+	for _, a := range l.ofSubject(server, subject) {
 		if subtle.ConstantTimeCompare([]byte(a.id), []byte(id)) == 1 {
 			return a
 		}
@@ -207,7 +207,7 @@ func (l *attempts) remove(a *attempt) {
 func (l *attempts) cancel(server string, subject Subject) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, a := range l.of(server, subject) {
+	for _, a := range l.ofSubject(server, subject) {
 		a.cancel(errors.New("the person has logged out"))
 	}
 }
@@ -260,12 +260,12 @@ func (h *loginHandler) authorize(ctx context.Context, request *http.Request, res
 	switch {
 	case h.failed != nil || h.answered():
 		if isStepUp(challenge) {
-			s.wants(subject, challengeScopes(challenge))
-			return errors.Join(h.failed, s.required(subject, "the server asks for more scopes"))
+			s.rememberScopes(subject, challengeScopes(challenge))
+			return errors.Join(h.failed, s.errRequired(subject, "the server asks for more scopes"))
 		}
 		return errors.Join(h.failed, errors.New("the server rejects the new token"))
 	case err != nil:
-		return s.unusable(err)
+		return s.errUnusable(err)
 	}
 	if h.found, err = s.discover(ctx, h.client, challenge, h.expected); err != nil {
 		return err

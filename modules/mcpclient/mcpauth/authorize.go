@@ -19,8 +19,8 @@ const (
 	refreshPause = 30 * time.Second // how long a refreshed token that the server rejects is kept
 )
 
-// expires reports whether the token has expired, or does so in a moment.
-func (g grant) expires() bool { return !g.Expiry.IsZero() && time.Until(g.Expiry) <= expiryMargin }
+// expiresSoon reports whether the token has expired, or does so in a moment.
+func (g grant) expiresSoon() bool { return !g.Expiry.IsZero() && time.Until(g.Expiry) <= expiryMargin }
 
 // authorizer implements Authorizer with the login of a subject.
 type authorizer struct {
@@ -43,11 +43,11 @@ func (f tokenFunc) Token() (*oauth2.Token, error) { return f() }
 func (a *authorizer) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
 	challenge, err := readChallenge(response)
 	if err != nil {
-		return a.server.required(a.subject, "it rejects the request")
+		return a.server.errRequired(a.subject, "it rejects the request")
 	}
 	if response.StatusCode == http.StatusForbidden {
-		a.server.wants(a.subject, challengeScopes(challenge))
-		return a.server.required(a.subject, "the call needs more scopes than the login has")
+		a.server.rememberScopes(a.subject, challengeScopes(challenge))
+		return a.server.errRequired(a.subject, "the call needs more scopes than the login has")
 	}
 	_, err = a.server.renew(ctx, a.subject, bearerOf(request))
 	return err
@@ -73,8 +73,8 @@ func bearerOf(r *http.Request) string {
 	return text[min(len(text), len(scheme)):]
 }
 
-// wants remembers scopes for the next login of a subject.
-func (s *Server) wants(subject Subject, scopes []string) {
+// rememberScopes remembers scopes for the next login of a subject.
+func (s *Server) rememberScopes(subject Subject, scopes []string) {
 	const most = 64
 	owner, l := loginOwner(s.config.Server, subject), s.config.Logins
 	l.mu.Lock()
@@ -83,15 +83,15 @@ func (s *Server) wants(subject Subject, scopes []string) {
 	l.wanted[owner] = all[:min(len(all), most)]
 }
 
-// usable returns the login of a subject if it is for this server as it is configured now. Errors:
+// usableGrant returns the login of a subject if it is for this server as it is configured now. Errors:
 // AuthorizationRequired.
-func (s *Server) usable(ctx context.Context, subject Subject) (grant, error) {
+func (s *Server) usableGrant(ctx context.Context, subject Subject) (grant, error) {
 	g, found, err := s.config.Logins.open(ctx, s.config.Server, subject)
 	switch {
 	case err != nil:
 		return g, err
 	case !found:
-		return g, s.required(subject, "there is none")
+		return g, s.errRequired(subject, "there is none")
 	}
 	return g, s.checkRecord(ctx, g.record)
 }
@@ -104,11 +104,11 @@ func (s *Server) checkRecord(ctx context.Context, r record) error {
 	case err != nil:
 		return err
 	case r.Ended:
-		return s.required(r.Subject, "the last one has ended")
+		return s.errRequired(r.Subject, "the last one has ended")
 	case r.URL != s.config.URL:
-		return s.required(r.Subject, "the last one was for another address")
+		return s.errRequired(r.Subject, "the last one was for another address")
 	case !sameIssuer(r.Issuer, expected):
-		return s.required(r.Subject, "the last one was with another issuer")
+		return s.errRequired(r.Subject, "the last one was with another issuer")
 	}
 	return nil
 }
@@ -123,11 +123,11 @@ func (s *Server) issuer(ctx context.Context) (string, error) {
 
 // token returns a token of a subject that has not expired.
 func (s *Server) token(ctx context.Context, subject Subject) (*oauth2.Token, error) {
-	g, err := s.usable(ctx, subject)
+	g, err := s.usableGrant(ctx, subject)
 	if err != nil {
 		return nil, err
 	}
-	if !g.expires() {
+	if !g.expiresSoon() {
 		return &oauth2.Token{AccessToken: g.Token}, nil
 	}
 	return s.renew(ctx, subject, g.Token)
@@ -168,15 +168,15 @@ func (s *Server) refreshAlone(ctx context.Context, subject Subject, used string)
 // refresh returns the token of a subject if it is newer than used. Otherwise it refreshes the token
 // and stores it before it is used.
 func (s *Server) refresh(ctx context.Context, subject Subject, used string) (string, error) {
-	g, err := s.usable(ctx, subject)
+	g, err := s.usableGrant(ctx, subject)
 	switch {
 	case err != nil:
 		return "", err
 	case g.Token != used:
 		return g.Token, nil
 	case g.Refresh == "":
-		return "", s.end(ctx, g, "its token has expired")
-	case !g.expires() && time.Since(g.refreshed) < refreshPause:
+		return "", s.endLogin(ctx, g, "its token has expired")
+	case !g.expiresSoon() && time.Since(g.refreshed) < refreshPause:
 		return "", errcode.New(errcode.ToolUnavailable, "the MCP server %q rejects the token that its issuer has just refreshed", s.config.Server)
 	}
 	if err := s.config.Logins.mayRetry(g); err != nil {
@@ -185,11 +185,11 @@ func (s *Server) refresh(ctx context.Context, subject Subject, used string) (str
 	token, err := s.requestRefresh(ctx, g)
 	switch {
 	case isRejection(err):
-		return "", s.end(ctx, g, "its issuer does not refresh it")
+		return "", s.endLogin(ctx, g, "its issuer does not refresh it")
 	case err != nil:
-		return "", s.config.Logins.failed(g)
+		return "", s.config.Logins.recordFailure(g)
 	case s.checkToken(token, g.Resource, g.Issuer) != nil:
-		return "", s.end(ctx, g, "its issuer answered with an unusable token")
+		return "", s.endLogin(ctx, g, "its issuer answered with an unusable token")
 	}
 	g.Token, g.Refresh, g.Expiry, g.refreshed = token.AccessToken, token.RefreshToken, token.Expiry, time.Now()
 	if err := s.config.Logins.write(ctx, g); err != nil {
@@ -221,10 +221,10 @@ func isRejection(err error) bool {
 	return status >= 400 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }
 
-// end records that a login cannot be used any more, and returns the error for its subject.
-func (s *Server) end(ctx context.Context, g grant, why string) error {
+// endLogin records that a login cannot be used any more, and returns the error for its subject.
+func (s *Server) endLogin(ctx context.Context, g grant, why string) error {
 	g.Ended, g.sealedGrant = true, sealedGrant{}
-	return errors.Join(s.required(g.Subject, why), s.config.Logins.write(ctx, g))
+	return errors.Join(s.errRequired(g.Subject, why), s.config.Logins.write(ctx, g))
 }
 
 // retry is when a refresh that failed may be tried again.
@@ -238,13 +238,13 @@ func (s *Store) mayRetry(g grant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wait := time.Until(s.retries[loginOwner(g.Server, g.Subject)].at); wait > 0 {
-		return unreachable(g, wait)
+		return errUnreachable(g, wait)
 	}
 	return nil
 }
 
-// failed records a refresh that failed, and returns its error.
-func (s *Store) failed(g grant) error {
+// recordFailure records a refresh that failed, and returns its error.
+func (s *Store) recordFailure(g grant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owner := loginOwner(g.Server, g.Subject)
@@ -255,10 +255,10 @@ func (s *Store) failed(g grant) error {
 	wait := r.delays.Next()
 	r.at = time.Now().Add(wait)
 	s.retries[owner] = r
-	return unreachable(g, wait)
+	return errUnreachable(g, wait)
 }
 
-// unreachable returns the error while an issuer cannot be asked.
-func unreachable(g grant, wait time.Duration) error {
+// errUnreachable returns the error while an issuer cannot be asked.
+func errUnreachable(g grant, wait time.Duration) error {
 	return errcode.New(errcode.ToolUnavailable, "the issuer of the MCP server %q did not refresh its token; the next attempt is in %v", g.Server, wait.Round(100*time.Millisecond))
 }

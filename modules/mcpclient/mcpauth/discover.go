@@ -27,23 +27,23 @@ type discovered struct {
 func (s *Server) discover(ctx context.Context, client *http.Client, challenge []oauthex.Challenge, expected string) (discovered, error) {
 	d, named, err := s.findResource(ctx, client, challenge)
 	if err != nil {
-		return d, s.unusable(err)
+		return d, s.errUnusable(err)
 	}
 	if expected != "" && !sameIssuer(named, expected) {
-		return d, s.otherIssuer(named, expected)
+		return d, s.errOtherIssuer(named, expected)
 	}
 	if d.issuer, err = auth.GetAuthServerMetadata(ctx, named, client); err != nil {
-		return d, s.unusable(fmt.Errorf("the metadata of its issuer: %w", err))
+		return d, s.errUnusable(fmt.Errorf("the metadata of its issuer: %w", err))
 	}
 	if d.issuer == nil || !isSecure(d.issuer.TokenEndpoint) {
-		return d, s.unusable(errors.New("its issuer has no metadata with a token endpoint with https"))
+		return d, s.errUnusable(errors.New("its issuer has no metadata with a token endpoint with https"))
 	}
 	return d, nil
 }
 
-// otherIssuer returns the error when a server names another issuer than the expected one. The error
+// errOtherIssuer returns the error when a server names another issuer than the expected one. The error
 // suggests a command only for an address that a shell does not read as anything else.
-func (s *Server) otherIssuer(named, expected string) error {
+func (s *Server) errOtherIssuer(named, expected string) error {
 	hint := "; the operator has to log in there first, if it is to be trusted"
 	if isPlainAddress(named) {
 		hint = fmt.Sprintf("; if the operator trusts the new one, \"rolecall mcp login %s --issuer %s\" logs in there", s.config.Server, named)
@@ -127,8 +127,8 @@ func isStepUp(challenge []oauthex.Challenge) bool {
 	return false
 }
 
-// unusable returns the error when a server or its issuer does not say how to get a token. The
+// errUnusable returns the error when a server or its issuer does not say how to get a token. The
 // cause is for the log.
-func (s *Server) unusable(cause error) error {
+func (s *Server) errUnusable(cause error) error {
 	return errcode.Wrap(errcode.ToolUnavailable, cause, "the MCP server %q does not say in a usable way how to log in to it", s.config.Server)
 }

@@ -67,8 +67,8 @@ func (s *Server) newExchange(subject Subject) *issued {
 // exchangeProof returns the proof of a subject. Errors: AuthorizationRequired.
 func (s *Server) exchangeProof(subject Subject) (proof, error) {
 	from, ok := s.config.Exchange.Proof(subject)
-	if !ok || from.Token == "" || from.Expires.IsZero() || !s.lasts(from.Expires) {
-		return proof{}, s.absent()
+	if !ok || from.Token == "" || from.Expires.IsZero() || !s.endsLater(from.Expires) {
+		return proof{}, s.errNoToken()
 	}
 	kind := typeAccessToken
 	if from.IDToken {
@@ -97,14 +97,14 @@ func checkExchanged(t *oauth2.Token, from string) error {
 	return nil
 }
 
-// absent returns the error for a person without a usable token.
-func (s *Server) absent() error {
+// errNoToken returns the error for a person without a usable token.
+func (s *Server) errNoToken() error {
 	return errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs the token with which the person for whom this is done signs in to rolecall, and there is none that is valid; a request to rolecall with a token of its issuer makes it known", s.config.Server).With("server", s.config.Server)
 }
 
-// refused returns the error when the issuer does not accept the token of a person. The cause is for
+// errRefused returns the error when the issuer does not accept the token of a person. The cause is for
 // the log.
-func (s *Server) refused(cause error) error {
+func (s *Server) errRefused(cause error) error {
 	return errcode.Wrap(errcode.AuthorizationRequired, cause, "the issuer of the MCP server %q does not exchange the token with which the person for whom this is done has signed in to rolecall; that person needs another token", s.config.Server).With("server", s.config.Server)
 }
 

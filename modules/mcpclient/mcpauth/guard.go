@@ -102,16 +102,16 @@ func hostPort(text string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// remembering returns a copy of a client that answers a repeated GET as it was answered first. So
+// withCache returns a copy of a client that answers a repeated GET as it was answered first. So
 // what was checked is what is used.
-func remembering(c *http.Client) *http.Client {
+func withCache(c *http.Client) *http.Client {
 	again := *c
-	again.Transport = &memory{next: c.Transport, documents: map[string]document{}}
+	again.Transport = &cachingTransport{next: c.Transport, documents: map[string]document{}}
 	return &again
 }
 
-// memory is the http.RoundTripper of remembering.
-type memory struct {
+// cachingTransport is the http.RoundTripper of withCache.
+type cachingTransport struct {
 	next http.RoundTripper
 
 	mu        sync.Mutex // held during a request; guards documents
@@ -125,7 +125,7 @@ type document struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return m.next.RoundTrip(r)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// loginLongest is how long a person may take to log in.
-const loginLongest = 10 * time.Minute
+// maxLoginTime is how long a person may take to log in.
+const maxLoginTime = 10 * time.Minute
 
 // RedirectPath is the path of LoginRequest.Redirect.
 const RedirectPath = "/callback"
@@ -104,7 +104,7 @@ func (s *Server) checkLogin(ctx context.Context, subject Subject, q LoginRequest
 	case q.Issuer != "" && configured && !sameIssuer(q.Issuer, expected):
 		return "", errcode.New(errcode.InvalidArguments, "the configuration of the MCP server %q has another issuer", s.config.Server).With("field", "issuer")
 	case q.Issuer == "" && expected == "" && subject != Operator:
-		return "", s.required(Operator, "the operator's first login decides with which issuer all others are")
+		return "", s.errRequired(Operator, "the operator's first login decides with which issuer all others are")
 	case q.Issuer != "":
 		expected = q.Issuer
 	}
@@ -186,8 +186,8 @@ func (s *Server) current(ctx context.Context, r record) Login {
 	return login
 }
 
-// store stores the login of an attempt that has connected.
-func (s *Server) store(ctx context.Context, a *attempt, h *loginHandler) (Login, error) {
+// storeLogin stores the login of an attempt that has connected.
+func (s *Server) storeLogin(ctx context.Context, a *attempt, h *loginHandler) (Login, error) {
 	l := s.config.Logins
 	g := h.grant()
 	if g.ClientID == s.config.ClientID {
@@ -220,8 +220,8 @@ func ctxError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// failure returns the error of an attempt for the person.
-func (s *Server) failure(err error) error {
+// loginError returns the error of an attempt for the person.
+func (s *Server) loginError(err error) error {
 	if _, coded := errors.AsType[*errcode.Error](err); coded {
 		return err
 	}

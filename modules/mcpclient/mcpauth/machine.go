@@ -67,18 +67,20 @@ func (i *issued) TokenSource(context.Context) (oauth2.TokenSource, error) {
 // valid reports whether there is a token that has not expired, and whose proof has not. It must be
 // called with mu held.
 func (i *issued) valid() bool {
-	return i.token != nil && i.server.lasts(i.token.Expiry) && i.server.lasts(i.ends)
+	return i.token != nil && i.server.endsLater(i.token.Expiry) && i.server.endsLater(i.ends)
 }
 
-// lasts reports whether a time is not near. The zero time never is.
-func (s *Server) lasts(end time.Time) bool { return end.IsZero() || end.Sub(s.now()) > expiryMargin }
+// endsLater reports whether a time is not near. The zero time never is.
+func (s *Server) endsLater(end time.Time) bool {
+	return end.IsZero() || end.Sub(s.now()) > expiryMargin
+}
 
 // Authorize implements auth.OAuthHandler: it gets a token, or one with the further scopes that the
 // server asks for.
 func (i *issued) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
 	challenge, err := readChallenge(response)
 	if err != nil {
-		return i.server.unusable(err)
+		return i.server.errUnusable(err)
 	}
 	p, err := i.proof()
 	if err != nil {
@@ -95,13 +97,13 @@ func (i *issued) Authorize(ctx context.Context, request *http.Request, response 
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	client := remembering(i.server.httpClient())
+	client := withCache(i.server.httpClient())
 	at, err := i.server.findTokenEndpoint(ctx, client, challenge, p)
 	if err == nil {
 		err = i.request(ctx, client, at, p, scopes)
 	}
 	if err != nil {
-		return i.fail(p, err)
+		return i.recordFailure(p, err)
 	}
 	i.delays.Reset()
 	return nil
@@ -127,10 +129,10 @@ func (i *issued) mayRequest(p proof, status int, more bool) error {
 	return errcode.Wrap(errcode.ToolUnavailable, i.failed.err, "rolecall got no token for the MCP server %q; its log says why, and the next attempt is in %v", name, wait.Round(100*time.Millisecond))
 }
 
-// fail records a request that failed, and returns its error. It must be called with mu held.
-func (i *issued) fail(p proof, err error) error {
+// recordFailure records a request that failed, and returns its error. It must be called with mu held.
+func (i *issued) recordFailure(p proof, err error) error {
 	if p.secret != "" && isRefusal(err) {
-		err = i.server.refused(plainError(err))
+		err = i.server.errRefused(plainError(err))
 	} else {
 		err = errcode.Wrap(errcode.ToolUnavailable, plainError(err), "rolecall got no token for the MCP server %q; its log says why", i.server.config.Server)
 	}

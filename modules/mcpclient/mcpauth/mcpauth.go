@@ -149,7 +149,7 @@ func (s *Server) NeedsLogin(ctx context.Context, subject Subject) bool {
 	if s.config.Grant == ClientCredentials {
 		return false
 	}
-	_, err := s.usable(ctx, subject)
+	_, err := s.usableGrant(ctx, subject)
 	return err != nil
 }
 
@@ -173,8 +173,8 @@ func (s *Server) Authorizer(subject Subject) Authorizer {
 	return &authorizer{s, subject}
 }
 
-// required returns the error for a subject without a usable login, and the reason.
-func (s *Server) required(subject Subject, why string) error {
+// errRequired returns the error for a subject without a usable login, and the reason.
+func (s *Server) errRequired(subject Subject, why string) error {
 	if subject == Operator {
 		return errcode.New(errcode.AuthorizationRequired, "the MCP server %q needs a login of the operator: %s; \"rolecall mcp login %s\" logs in", s.config.Server, why, s.config.Server).With("server", s.config.Server)
 	}

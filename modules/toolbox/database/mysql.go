@@ -127,7 +127,7 @@ func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
 		}
 	}()
 	if reads {
-		return readOnly(ctx, conn, func(tx *sql.Tx) error { return runMySQL(ctx, tx, q, t) })
+		return runReadOnly(ctx, conn, func(tx *sql.Tx) error { return runMySQL(ctx, tx, q, t) })
 	}
 	return runMySQL(ctx, conn, q, t)
 }
@@ -144,8 +144,8 @@ func (d *mysqlDB) kill(conn *sql.Conn, number string) {
 	dropConn(conn)
 }
 
-// readOnly runs fn in a transaction in which the database rejects changes.
-func readOnly(ctx context.Context, conn *sql.Conn, fn func(*sql.Tx) error) error {
+// runReadOnly runs fn in a transaction in which the database rejects changes.
+func runReadOnly(ctx context.Context, conn *sql.Conn, fn func(*sql.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return unavailableError{err}
@@ -208,7 +208,7 @@ func collectMySQL(rows *sql.Rows, types []*sql.ColumnType, t *table) error {
 		if err := rows.Scan(targets...); err != nil {
 			return err
 		}
-		err := t.row(func(buf []byte, i int) ([]byte, error) { return appendMySQL(buf, values[i], kinds[i]), nil })
+		err := t.addRow(func(buf []byte, i int) ([]byte, error) { return appendMySQL(buf, values[i], kinds[i]), nil })
 		if err != nil {
 			return err
 		}

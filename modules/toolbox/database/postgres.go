@@ -227,7 +227,7 @@ func collectPostgres(rows pgx.Rows, t *table) error {
 	t.begin(names)
 	for rows.Next() {
 		raw := rows.RawValues()
-		err := t.row(func(buf []byte, i int) ([]byte, error) {
+		err := t.addRow(func(buf []byte, i int) ([]byte, error) {
 			return appendPostgres(buf, raw[i], fields[i].DataTypeOID), nil
 		})
 		if err != nil {

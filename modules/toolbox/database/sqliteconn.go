@@ -150,7 +150,7 @@ func collect(rows sqliteRows, t *table) error {
 		if err := rows.Next(values); err != nil {
 			return unlessEOF(err)
 		}
-		err := t.row(func(buf []byte, i int) ([]byte, error) {
+		err := t.addRow(func(buf []byte, i int) ([]byte, error) {
 			return appendSQLite(buf, values[i], rows.ColumnTypeDatabaseTypeName(i)), nil
 		})
 		if err != nil {

@@ -28,8 +28,8 @@ func (t *table) begin(columns []string) {
 	}
 }
 
-// row adds a row. value appends the JSON of column i.
-func (t *table) row(value func(buf []byte, i int) ([]byte, error)) (err error) {
+// addRow adds a row. value appends the JSON of column i.
+func (t *table) addRow(value func(buf []byte, i int) ([]byte, error)) (err error) {
 	if t.rows++; t.rows > t.maxRows {
 		return errcode.New(errcode.ResultTooLarge, "run a statement: more than %d rows; request fewer", t.maxRows)
 	}

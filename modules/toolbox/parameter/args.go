@@ -77,12 +77,12 @@ type argReader struct {
 
 // value returns the checked value of p, nil if it is optional and missing.
 func (g *argReader) value(p *parameter) (any, error) {
-	given, err := g.unchecked(p)
+	given, err := g.rawValue(p)
 	if err != nil {
 		return nil, err
 	}
 	if given.Type == gjson.Null {
-		return p.whenMissing()
+		return p.missingValue()
 	}
 	v, err := p.spec.read(given, p.secret)
 	if err != nil {
@@ -91,9 +91,9 @@ func (g *argReader) value(p *parameter) (any, error) {
 	return v, nil
 }
 
-// whenMissing returns the value of p in a call without one: its default, or nil if it is optional.
+// missingValue returns the value of p in a call without one: its default, or nil if it is optional.
 // For a required parameter it returns an error.
-func (p *parameter) whenMissing() (any, error) {
+func (p *parameter) missingValue() (any, error) {
 	switch {
 	case p.hasDefault:
 		return p.defaultValue, nil
@@ -109,13 +109,13 @@ func (p *parameter) errorf(code errcode.Code, format string, args ...any) error 
 	return errcode.New(code, format, args...).With("parameter", p.name)
 }
 
-// unchecked returns the value of p before any check, null if it is missing. It comes from the
+// rawValue returns the value of p before any check, null if it is missing. It comes from the
 // parameter that p copies (its default if it is missing), from a claim, from a secure argument or
 // from an argument.
-func (g *argReader) unchecked(p *parameter) (gjson.Result, error) {
+func (g *argReader) rawValue(p *parameter) (gjson.Result, error) {
 	switch {
 	case p.from != nil:
-		value, err := g.unchecked(p.from)
+		value, err := g.rawValue(p.from)
 		if value.Type == gjson.Null {
 			return p.from.defaultJSON, err
 		}
@@ -134,7 +134,7 @@ func (g *argReader) unchecked(p *parameter) (gjson.Result, error) {
 func (g *argReader) claim(p *parameter) (gjson.Result, error) {
 	reason := ""
 	for _, c := range p.auth {
-		doc, ok := g.verified(c.Service)
+		doc, ok := g.verifiedClaims(c.Service)
 		if !ok {
 			continue
 		}
@@ -151,9 +151,9 @@ func (g *argReader) claim(p *parameter) (gjson.Result, error) {
 	return gjson.Result{}, p.errorf(errcode.Unauthenticated, "error parsing authenticated parameter %q: %s", p.name, reason)
 }
 
-// verified returns the verified claims of a service. Malformed or ambiguous ones
+// verifiedClaims returns the verified claims of a service. Malformed or ambiguous ones
 // count as missing.
-func (g *argReader) verified(service string) (json.RawMessage, bool) {
+func (g *argReader) verifiedClaims(service string) (json.RawMessage, bool) {
 	if g.claims == nil {
 		return nil, false
 	}

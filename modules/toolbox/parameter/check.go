@@ -11,14 +11,14 @@ import (
 
 var types = []string{TypeString, TypeInteger, TypeFloat, TypeBoolean, TypeArray, TypeMap}
 
-// known reports whether the type is valid. Without one nothing else can be checked.
-func (f *typeSpec) known() bool {
+// isKnown reports whether the type is valid. Without one nothing else can be checked.
+func (f *typeSpec) isKnown() bool {
 	return slices.Contains(types, f.kind) && (f.kind != TypeArray || f.items != nil)
 }
 
-// typeSpec checks the configuration of the values of a parameter or an element.
-func (c *compiler) typeSpec(at string, spec *Spec, template bool, depth int) *typeSpec {
-	f := &typeSpec{kind: spec.Type, name: spec.Name, description: spec.Description, statement: template}
+// compileType checks the configuration of the values of a parameter or an element.
+func (c *compiler) compileType(at string, spec *Spec, template bool, depth int) *typeSpec {
+	f := &typeSpec{kind: spec.Type, name: spec.Name, description: spec.Description, inStatement: template}
 	c.checkCommon(at, spec)
 	if !slices.Contains(types, spec.Type) {
 		c.problem(at+".type", "one of "+strings.Join(types, ", "), "%s", typeProblem(spec.Type))
@@ -27,7 +27,7 @@ func (c *compiler) typeSpec(at string, spec *Spec, template bool, depth int) *ty
 	c.checkApplies(at, spec)
 	c.checkMembers(at, spec, f, depth)
 	c.checkEscape(at, spec, f)
-	if f.known() {
+	if f.isKnown() {
 		c.checkLimits(at, spec, f)
 		c.checkLists(at, spec, f)
 	}
@@ -83,7 +83,7 @@ func (c *compiler) checkEscape(at string, spec *Spec, f *typeSpec) {
 		hint := "one of " + strings.Join(EscapeStyles(), ", ")
 		c.problem(at+".escape", hint, "unknown escape %q", textutil.Truncate(spec.Escape, maxQuote))
 	}
-	if f.statement && slices.Contains(c.UnsupportedEscapes, spec.Escape) {
+	if f.inStatement && slices.Contains(c.UnsupportedEscapes, spec.Escape) {
 		c.problem(at+".escape", c.quoteHint(), "%s do not quote in this database", spec.Escape)
 	}
 }
@@ -105,19 +105,19 @@ func (c *compiler) checkMembers(at string, spec *Spec, f *typeSpec, depth int) {
 			c.problem(at+".valueType", "one of "+strings.Join(scalars, ", ")+"; leave it out to accept any value", "a map cannot have values of type %q", textutil.Truncate(spec.ValueType, maxQuote))
 			return
 		}
-		f.items = &typeSpec{kind: spec.ValueType, statement: f.statement}
+		f.items = &typeSpec{kind: spec.ValueType, inStatement: f.inStatement}
 	case f.kind == TypeArray && spec.Items == nil:
 		c.problem(at+".items", "describe the elements: items: {name: …, type: …, description: …}", "an array without items")
 	case f.kind == TypeArray && depth == maxDepth:
 		c.problem(at+".items", "", "arrays are nested more than %d deep", maxDepth)
 	case f.kind == TypeArray:
-		f.items = c.items(at+".items", spec.Items, f.statement, depth)
+		f.items = c.compileItems(at+".items", spec.Items, f.inStatement, depth)
 	}
 }
 
-// items checks the elements of an array. Their required has no meaning. Their
+// compileItems checks the elements of an array. Their required has no meaning. Their
 // default is not used, but it has to be valid.
-func (c *compiler) items(at string, spec *Spec, template bool, depth int) *typeSpec {
+func (c *compiler) compileItems(at string, spec *Spec, template bool, depth int) *typeSpec {
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -126,7 +126,7 @@ func (c *compiler) items(at string, spec *Spec, template bool, depth int) *typeS
 			c.problem(at+"."+field.name, "", "belongs to a parameter, not to its items")
 		}
 	}
-	f := c.typeSpec(at, spec, template, depth+1)
+	f := c.compileType(at, spec, template, depth+1)
 	c.checkDefault(at, spec, &parameter{spec: f})
 	return f
 }
@@ -148,7 +148,7 @@ func (c *compiler) parseLimit(field string, l *Literal, f *typeSpec) string {
 	if l == nil || l.Kind == KindNull {
 		return ""
 	}
-	r, err := f.literal(*l, singleValue)
+	r, err := f.parseLiteral(*l, singleValue)
 	if err != nil {
 		c.problem(field, "", "%v", err)
 	}
@@ -168,7 +168,7 @@ func (c *compiler) checkLists(at string, spec *Spec, f *typeSpec) {
 // addEntry adds a value to a list. A string may be an expression, which expression
 // compiles; it reports whether the string is a value instead.
 func (c *compiler) addEntry(field string, l Literal, f *typeSpec, list *valueList, expression func(field, text string) (*expression, bool)) {
-	r, err := f.literal(l, listEntry)
+	r, err := f.parseLiteral(l, listEntry)
 	if err != nil {
 		c.problem(field, "entries must have the parameter's type", "%v", err)
 		return

@@ -61,9 +61,9 @@ func (c *compiler) fieldPath(spec Spec, i, first int) string {
 
 // add checks one parameter by itself and adds it to the set.
 func (c *compiler) add(at string, spec Spec, template bool) {
-	p := &parameter{name: spec.Name, auth: spec.Auth, secure: spec.Secure, template: template, copy: spec.From != ""}
+	p := &parameter{name: spec.Name, auth: spec.Auth, secure: spec.Secure, template: template, isCopy: spec.From != ""}
 	c.name = spec.Name
-	p.spec = c.typeSpec(at, &spec, template, 0)
+	p.spec = c.compileType(at, &spec, template, 0)
 	p.required = spec.Required == nil || *spec.Required
 	p.secret = spec.Secure || len(spec.Auth) > 0
 	c.checkUnique(at, p)
@@ -117,10 +117,10 @@ func countTrue(list ...bool) (n int) {
 
 // checkDefault checks the default as ParseArguments would check an argument.
 func (c *compiler) checkDefault(at string, spec *Spec, p *parameter) {
-	if spec.Default == nil || spec.Default.Kind == KindNull || !p.spec.known() {
+	if spec.Default == nil || spec.Default.Kind == KindNull || !p.spec.isKnown() {
 		return
 	}
-	raw, err := p.spec.literal(*spec.Default, singleValue)
+	raw, err := p.spec.parseLiteral(*spec.Default, singleValue)
 	if err == nil {
 		p.defaultValue, err = p.spec.read(raw, shownInErrors)
 	}
@@ -145,9 +145,9 @@ func (c *compiler) resolveCopy(field string, spec Spec, p *parameter) {
 	switch {
 	case spec.From == spec.Name:
 		c.problem(field, "", "parameter %q cannot copy its own value", textutil.Truncate(spec.Name, maxQuote))
-	case from.copy:
+	case from.isCopy:
 		c.problem(field, "name the parameter that "+textutil.Truncate(spec.From, maxQuote)+" copies", "parameter %q is itself a copy", textutil.Truncate(spec.From, maxQuote))
-	case p.spec.known() && from.spec.known() && !p.spec.assignableFrom(from.spec):
+	case p.spec.isKnown() && from.spec.isKnown() && !p.spec.assignableFrom(from.spec):
 		c.problem(field, "a copy must have the type of the original", "parameter %q is of another type", textutil.Truncate(spec.From, maxQuote))
 	}
 	p.from, p.secret = from, p.secret || from.secret

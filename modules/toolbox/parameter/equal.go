@@ -5,7 +5,7 @@ import "github.com/tidwall/gjson"
 // equalExact reports whether two JSON values are equal. Numbers are compared
 // exactly: 1 equals 1.0, and 0.1 does not equal 0.10000000000000001.
 func equalExact(a, b gjson.Result) bool {
-	return equal(a, b, func(a, b gjson.Result) bool { return compareNumbers(a.Raw, b.Raw) == 0 })
+	return equalWith(a, b, func(a, b gjson.Result) bool { return compareNumbers(a.Raw, b.Raw) == 0 })
 }
 
 // equal reports whether two JSON values become the same value of f's type. So an
@@ -15,21 +15,21 @@ func (f *typeSpec) equal(a, b gjson.Result) bool {
 		return equalExact(a, b)
 	}
 	if f.items != nil {
-		return members(a, b, f.items.equal)
+		return equalMembers(a, b, f.items.equal)
 	}
-	return equal(a, b, equalRounded)
+	return equalWith(a, b, equalRounded)
 }
 
 // equalRounded reports whether two numbers are equal as float64.
 func equalRounded(a, b gjson.Result) bool {
-	x, ok := float(a.Raw)
-	y, okay := float(b.Raw)
+	x, ok := parseFloat(a.Raw)
+	y, okay := parseFloat(b.Raw)
 	return ok && okay && x == y
 }
 
-// equal reports whether two values of no stated type are equal, with their
+// equalWith reports whether two values of no stated type are equal, with their
 // elements. numbers compares numbers.
-func equal(a, b gjson.Result, numbers func(a, b gjson.Result) bool) bool {
+func equalWith(a, b gjson.Result, numbers func(a, b gjson.Result) bool) bool {
 	switch {
 	case a.Type != b.Type:
 		return false
@@ -40,21 +40,21 @@ func equal(a, b gjson.Result, numbers func(a, b gjson.Result) bool) bool {
 	case a.Type != gjson.JSON:
 		return true
 	}
-	return members(a, b, func(a, b gjson.Result) bool { return equal(a, b, numbers) })
+	return equalMembers(a, b, func(a, b gjson.Result) bool { return equalWith(a, b, numbers) })
 }
 
-// members reports whether two arrays or two objects have the same members.
-func members(a, b gjson.Result, same func(a, b gjson.Result) bool) bool {
+// equalMembers reports whether two arrays or two objects have the same members.
+func equalMembers(a, b gjson.Result, same func(a, b gjson.Result) bool) bool {
 	switch {
 	case a.IsArray() && b.IsArray():
-		return elements(a.Array(), b.Array(), same)
+		return equalElements(a.Array(), b.Array(), same)
 	case a.IsObject() && b.IsObject():
-		return values(a.Map(), b.Map(), same)
+		return equalValues(a.Map(), b.Map(), same)
 	}
 	return false
 }
 
-func elements(a, b []gjson.Result, same func(a, b gjson.Result) bool) bool {
+func equalElements(a, b []gjson.Result, same func(a, b gjson.Result) bool) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -66,7 +66,7 @@ func elements(a, b []gjson.Result, same func(a, b gjson.Result) bool) bool {
 	return true
 }
 
-func values(a, b map[string]gjson.Result, same func(a, b gjson.Result) bool) bool {
+func equalValues(a, b map[string]gjson.Result, same func(a, b gjson.Result) bool) bool {
 	if len(a) != len(b) {
 		return false
 	}

@@ -49,11 +49,11 @@ const (
 	listEntry   = true
 )
 
-// literal returns l as the JSON of a value of f's type. An unquoted number or boolean
+// parseLiteral returns l as the JSON of a value of f's type. An unquoted number or boolean
 // is accepted as a string. In an entry of a list of values a quoted number or boolean
 // is accepted too.
-func (f *typeSpec) literal(l Literal, entry bool) (gjson.Result, error) {
-	text, err := f.format(l, entry)
+func (f *typeSpec) parseLiteral(l Literal, entry bool) (gjson.Result, error) {
+	text, err := f.formatLiteral(l, entry)
 	if err != nil {
 		return gjson.Result{}, err
 	}
@@ -64,8 +64,8 @@ func (f *typeSpec) literal(l Literal, entry bool) (gjson.Result, error) {
 	return r, nil
 }
 
-// format returns l as JSON text of f's type, without checking its range.
-func (f *typeSpec) format(l Literal, entry bool) (string, error) {
+// formatLiteral returns l as JSON text of f's type, without checking its range.
+func (f *typeSpec) formatLiteral(l Literal, entry bool) (string, error) {
 	quoted := entry && l.Kind == KindString
 	switch f.kind {
 	case TypeString:
@@ -73,7 +73,7 @@ func (f *typeSpec) format(l Literal, entry bool) (string, error) {
 			return formatText(l.Text)
 		}
 	case TypeInteger, TypeFloat:
-		if number, ok := jsonNumber(l.Text); ok && (l.Kind == KindNumber || quoted) {
+		if number, ok := toJSONNumber(l.Text); ok && (l.Kind == KindNumber || quoted) {
 			return f.canonical(number), nil
 		}
 	case TypeBoolean:
@@ -90,7 +90,7 @@ func (f *typeSpec) format(l Literal, entry bool) (string, error) {
 
 // canonical returns an integer in the notation that clients expect: 1000, not 1e3.
 func (f *typeSpec) canonical(number string) string {
-	if n, ok := integer(number); ok && f.kind == TypeInteger {
+	if n, ok := parseInteger(number); ok && f.kind == TypeInteger {
 		return strconv.FormatInt(n, 10)
 	}
 	return number
@@ -116,7 +116,7 @@ func (f *typeSpec) formatMembers(text string, entry bool) (string, error) {
 	r, count := gjson.Parse(text), 0
 	r.ForEach(func(key, member gjson.Result) bool {
 		var text string
-		if text, err = f.items.format(literalOf(member), entry); err != nil {
+		if text, err = f.items.formatLiteral(literalOf(member), entry); err != nil {
 			return false
 		}
 		if count++; count > 1 {

@@ -14,7 +14,7 @@ func (s *Set) Manifest() json.RawMessage {
 		if !p.isArgument() && len(p.auth) == 0 {
 			continue
 		}
-		o := p.spec.manifest(p.name, !p.optional(), p.auth)
+		o := p.spec.manifest(p.name, !p.isOptional(), p.auth)
 		if p.hasDefault {
 			o = append(o, member{"default", rawJSON(p.defaultJSON.Raw)})
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// jsonNumber returns a number of a configuration as a JSON number: ".5", "+5" and
+// toJSONNumber returns a number of a configuration as a JSON number: ".5", "+5" and
 // "0x1F" are valid only in the former. It does not accept a leading zero, since
 // readers disagree whether the number is octal.
-func jsonNumber(text string) (string, bool) {
+func toJSONNumber(text string) (string, bool) {
 	if strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0o") {
 		n, err := strconv.ParseInt(text, 0, 64)
 		return strconv.FormatInt(n, 10), err == nil
@@ -22,22 +22,22 @@ func jsonNumber(text string) (string, bool) {
 		sign, digits = "-", rest
 	}
 	whole, rest, dotted := strings.Cut(digits, ".")
-	if dotted && isDigit(rest) {
+	if dotted && startsWithDigit(rest) {
 		rest = "." + rest
 		if whole == "" {
 			whole = "0"
 		}
 	}
 	number := sign + whole + rest
-	return number, isDigit(whole) && !strings.ContainsAny(number, " \t\r\n") && strictjson.CheckKeys([]byte(number), nil) == nil
+	return number, startsWithDigit(whole) && !strings.ContainsAny(number, " \t\r\n") && strictjson.CheckKeys([]byte(number), nil) == nil
 }
 
-// isDigit reports whether text begins with a digit.
-func isDigit(text string) bool { return text != "" && '0' <= text[0] && text[0] <= '9' }
+// startsWithDigit reports whether text begins with a digit.
+func startsWithDigit(text string) bool { return text != "" && '0' <= text[0] && text[0] <= '9' }
 
-// integer returns the value of a JSON number, and reports whether it is a whole
+// parseInteger returns the value of a JSON number, and reports whether it is a whole
 // number that fits an int64. The notation does not matter: 1e3 is a whole number.
-func integer(number string) (int64, bool) {
+func parseInteger(number string) (int64, bool) {
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return n, true
 	}
@@ -51,9 +51,9 @@ func integer(number string) (int64, bool) {
 	return exact.Num().Int64(), true
 }
 
-// float returns the float64 nearest to a JSON number, and reports whether it is
+// parseFloat returns the float64 nearest to a JSON number, and reports whether it is
 // finite.
-func float(number string) (float64, bool) {
+func parseFloat(number string) (float64, bool) {
 	f, err := strconv.ParseFloat(number, 64)
 	return f, err == nil
 }
@@ -61,8 +61,8 @@ func float(number string) (float64, bool) {
 // compareNumbers compares two finite JSON numbers exactly. Rounding keeps their
 // order, so all digits are compared only if both round to the same float64.
 func compareNumbers(a, b string) int {
-	x, _ := float(a)
-	y, _ := float(b)
+	x, _ := parseFloat(a)
+	y, _ := parseFloat(b)
 	if x != y || a == b {
 		return cmp.Compare(x, y)
 	}

@@ -82,16 +82,16 @@ func (r *rewriter) pipe(n *parse.PipeNode, top bool) {
 		}
 	}
 	for _, command := range n.Cmds {
-		r.format(command)
+		r.checkPrintf(command)
 		for _, arg := range command.Args {
 			r.arg(arg, top)
 		}
 	}
 }
 
-// format rejects a printf if its format is not a constant, or takes a width from an argument. With
+// checkPrintf rejects a printf if its format is not a constant, or takes a width from an argument. With
 // such a format, a caller could ask for text of any length.
-func (r *rewriter) format(n *parse.CommandNode) {
+func (r *rewriter) checkPrintf(n *parse.CommandNode) {
 	if name, ok := n.Args[0].(*parse.IdentifierNode); !ok || name.Ident != "printf" {
 		return
 	}

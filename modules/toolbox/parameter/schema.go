@@ -19,7 +19,7 @@ func (s *Set) Schema() json.RawMessage {
 		return s.schema
 	}
 	return s.describe(func(p *parameter) (wanted, nullable, required bool) {
-		return p.isArgument(), p.optional(), !p.optional()
+		return p.isArgument(), p.isOptional(), !p.isOptional()
 	})
 }
 
@@ -28,7 +28,7 @@ func (s *Set) Schema() json.RawMessage {
 // too; clients know them from Services.
 func (s *Set) ClientSchema() json.RawMessage {
 	return s.describe(func(p *parameter) (wanted, nullable, required bool) {
-		return p.isArgument() || len(p.auth) > 0, false, !p.optional()
+		return p.isArgument() || len(p.auth) > 0, false, !p.isOptional()
 	})
 }
 

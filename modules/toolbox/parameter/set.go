@@ -31,7 +31,7 @@ type parameter struct {
 	defaultJSON  gjson.Result
 	defaultValue any // as a call uses it
 
-	copy     bool       // the value is the value of from
+	isCopy   bool       // the value is the value of from
 	from     *parameter // nil if it could not be resolved
 	auth     []Claim
 	secure   bool
@@ -40,10 +40,10 @@ type parameter struct {
 }
 
 // isArgument reports whether the value is one of the call's arguments.
-func (p *parameter) isArgument() bool { return !p.copy && len(p.auth) == 0 && !p.secure }
+func (p *parameter) isArgument() bool { return !p.isCopy && len(p.auth) == 0 && !p.secure }
 
-// optional reports whether the value may be missing.
-func (p *parameter) optional() bool { return !p.required || p.hasDefault }
+// isOptional reports whether the value may be missing.
+func (p *parameter) isOptional() bool { return !p.required || p.hasDefault }
 
 // OrdinaryNames returns the names of the parameters that are bound, in order.
 func (s *Set) OrdinaryNames() []string {
@@ -90,7 +90,7 @@ func (s *Set) names(among func(*parameter) bool) (names []string) {
 // quoted nor listed in the configuration. A caller can then write any part of the
 // statement.
 func (s *Set) AllowsFreeText() bool {
-	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.spec.unrestricted() })
+	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.spec.isUnrestricted() })
 }
 
 // ClaimServices returns, for each parameter that is a claim, the services that may have

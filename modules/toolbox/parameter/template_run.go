@@ -115,7 +115,7 @@ func checkInStatement(printed, before string) error {
 	if strings.ContainsRune(printed, 0) { // from within a map; other values were checked
 		return errNUL
 	}
-	if digits, minus := strings.CutPrefix(printed, "-"); minus && isDigit(digits) && strings.HasSuffix(before, "-") {
+	if digits, minus := strings.CutPrefix(printed, "-"); minus && startsWithDigit(digits) && strings.HasSuffix(before, "-") {
 		return errWouldComment
 	}
 	return nil
@@ -289,9 +289,9 @@ func (r *templateRun) value(value any) any {
 
 // number returns a number of no stated type as a number that templates can compare.
 func number(n json.Number) any {
-	if i, ok := integer(string(n)); ok {
+	if i, ok := parseInteger(string(n)); ok {
 		return i
 	}
-	f, _ := float(string(n))
+	f, _ := parseFloat(string(n))
 	return f
 }

@@ -21,18 +21,18 @@ type typeSpec struct {
 	allowed, excluded valueList
 	low, high         string // JSON numbers; "" is no limit
 	quote             quote
-	statement         bool      // values become part of a statement's text
+	inStatement       bool      // values become part of a statement's text
 	items             *typeSpec // of array, and of map if its values have one type
 }
 
-// unrestricted reports whether there are values with strings that are neither quoted
+// isUnrestricted reports whether there are values with strings that are neither quoted
 // nor listed.
-func (f *typeSpec) unrestricted() bool {
+func (f *typeSpec) isUnrestricted() bool {
 	switch f.kind {
 	case TypeString:
 		return f.quote == quote{} && (len(f.allowed.values) == 0 || len(f.allowed.expressions) > 0)
 	case TypeArray:
-		return f.items == nil || f.items.unrestricted()
+		return f.items == nil || f.items.isUnrestricted()
 	}
 	return f.kind == TypeMap
 }
@@ -83,7 +83,7 @@ func (f *typeSpec) checkConstraints(r gjson.Result, v any) error {
 	if f.high != "" && compareNumbers(r.Raw, f.high) > 0 {
 		return fmt.Errorf("is above the maximum value %s", f.high)
 	}
-	if text, ok := v.(string); ok && f.statement && strings.ContainsRune(text, 0) {
+	if text, ok := v.(string); ok && f.inStatement && strings.ContainsRune(text, 0) {
 		return errNUL
 	}
 	return nil
@@ -112,18 +112,18 @@ func (f *typeSpec) convert(r gjson.Result) (v any, err error) {
 		}
 	}
 	if !ok {
-		return nil, f.otherType()
+		return nil, f.errOtherType()
 	}
 	return v, nil
 }
 
-func (f *typeSpec) otherType() error { return fmt.Errorf("is not type %q", f.kind) }
+func (f *typeSpec) errOtherType() error { return fmt.Errorf("is not type %q", f.kind) }
 
 func (f *typeSpec) convertInteger(r gjson.Result) (any, error) {
 	if r.Type != gjson.Number {
-		return nil, f.otherType()
+		return nil, f.errOtherType()
 	}
-	n, ok := integer(r.Raw)
+	n, ok := parseInteger(r.Raw)
 	if !ok {
 		return nil, fmt.Errorf("is not type %q: want a whole number of at most 64 bits", f.kind)
 	}
@@ -132,9 +132,9 @@ func (f *typeSpec) convertInteger(r gjson.Result) (any, error) {
 
 func (f *typeSpec) convertFloat(r gjson.Result) (any, error) {
 	if r.Type != gjson.Number {
-		return nil, f.otherType()
+		return nil, f.errOtherType()
 	}
-	n, ok := float(r.Raw)
+	n, ok := parseFloat(r.Raw)
 	if !ok {
 		return nil, errors.New("is out of the range of float64")
 	}
@@ -196,7 +196,7 @@ func untypedValue(r gjson.Result) (v any, err error) {
 		})
 		return list, err
 	case r.Type == gjson.Number:
-		if _, ok := float(r.Raw); !ok {
+		if _, ok := parseFloat(r.Raw); !ok {
 			return nil, fmt.Errorf("contains %s, which is out of the range of float64", textutil.Truncate(r.Raw, maxQuote))
 		}
 		return json.Number(r.Raw), nil

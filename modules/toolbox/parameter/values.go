@@ -17,12 +17,12 @@ type Values struct {
 // int64, float64, bool, or for an array a slice such as []int64. A map is a string,
 // its JSON.
 func (v Values) BindValues() []any {
-	return v.ordinary(func(p *parameter, value any) any { return bindable(p.spec, value) })
+	return v.ordinary(func(p *parameter, value any) any { return bindValue(p.spec, value) })
 }
 
 // BindTexts is BindValues for databases without arrays: an array is a string, its JSON.
 func (v Values) BindTexts() []any {
-	return v.ordinary(func(_ *parameter, value any) any { return plain(value) })
+	return v.ordinary(func(_ *parameter, value any) any { return plainValue(value) })
 }
 
 func (v Values) ordinary(convert func(p *parameter, value any) any) []any {
@@ -35,8 +35,8 @@ func (v Values) ordinary(convert func(p *parameter, value any) any) []any {
 	return list
 }
 
-// plain returns an array or a map as JSON, any other value unchanged.
-func plain(value any) any {
+// plainValue returns an array or a map as JSON, any other value unchanged.
+func plainValue(value any) any {
 	switch value.(type) {
 	case []any, object:
 		return string(appendJSON(nil, value))
@@ -44,15 +44,15 @@ func plain(value any) any {
 	return value
 }
 
-// bindable returns an array as a slice of its elements' type, a map as JSON.
-func bindable(f *typeSpec, value any) any {
+// bindValue returns an array as a slice of its elements' type, a map as JSON.
+func bindValue(f *typeSpec, value any) any {
 	list, ok := value.([]any)
 	if !ok || f.kind != TypeArray {
-		return plain(value)
+		return plainValue(value)
 	}
 	slice := reflect.MakeSlice(f.goType(), len(list), len(list))
 	for i, element := range list {
-		slice.Index(i).Set(reflect.ValueOf(bindable(f.items, element)))
+		slice.Index(i).Set(reflect.ValueOf(bindValue(f.items, element)))
 	}
 	return slice.Interface()
 }
@@ -82,7 +82,7 @@ func (v Values) LookupValue(name string) (value any, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return plain(v.list[i]), true
+	return plainValue(v.list[i]), true
 }
 
 // JSON returns the values of the named parameters, of all if none is named, as a

@@ -40,7 +40,7 @@ func locate(r toolboxfile.Resource, path string) (dir, name string, err error) {
 		return "", "", errcode.New(errcode.PathTraversal, "%q is not a file of text", textutil.Truncate(path, maxQuote))
 	}
 	for _, dir := range r.Allowed {
-		name, err := filepath.Rel(dir, filepath.FromSlash(drive(whole)))
+		name, err := filepath.Rel(dir, filepath.FromSlash(trimDriveSlash(whole)))
 		if err == nil && name != "." && filepath.IsLocal(name) {
 			return dir, name, nil
 		}
@@ -48,8 +48,8 @@ func locate(r toolboxfile.Resource, path string) (dir, name string, err error) {
 	return "", "", errcode.New(errcode.PathTraversal, "%q is in none of the directories of the resource", textutil.Truncate(path, maxQuote))
 }
 
-// drive returns the path of a file URI without the slash before a drive of Windows, /C:/docs.
-func drive(path string) string {
+// trimDriveSlash returns the path of a file URI without the slash before a drive of Windows, /C:/docs.
+func trimDriveSlash(path string) string {
 	if filepath.Separator == '\\' && len(path) > 2 && path[2] == ':' {
 		return path[1:]
 	}

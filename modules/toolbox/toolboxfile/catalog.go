@@ -40,10 +40,10 @@ func catalogTools(source string) []catalogTool {
 // list the types leave out types that have the field is.
 func catalogToolTypes(postgres, mysql []string) (all []toolType) {
 	for _, c := range postgresCatalog() {
-		all = append(all, toolType{name: c.name, sources: postgres, fields: c.fields, is: c.name})
+		all = append(all, toolType{name: c.name, sources: postgres, fields: c.fields, aliasOf: c.name})
 	}
 	for _, c := range mysqlCatalog() {
-		all = append(all, toolType{name: c.name, sources: mysql, fields: c.fields, is: c.name})
+		all = append(all, toolType{name: c.name, sources: mysql, fields: c.fields, aliasOf: c.name})
 	}
 	return all
 }

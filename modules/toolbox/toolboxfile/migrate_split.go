@@ -21,14 +21,14 @@ type v1Splitter struct {
 func (m *migration) split(doc *yaml.Node) []*yaml.Node {
 	root := m.document.ValueOf(doc.Content[0], "")
 	s, known := new(v1Splitter), sections()
-	s.keep(root.Node)
+	s.keepComments(root.Node)
 	for key, entries := range root.MapPairs() {
 		kind, ok := known[key.Node.Value]
 		switch {
 		case !ok:
 			key.AddError("unknown field", "a document has kind and name, or the sections of Toolbox's v1 form")
 		case entries.IsNull():
-			s.keep(key.Node)
+			s.keepComments(key.Node)
 		case entries.Node.Kind != yaml.MappingNode:
 			entries.AddTypeError("a mapping of names", "")
 		default:
@@ -37,16 +37,16 @@ func (m *migration) split(doc *yaml.Node) []*yaml.Node {
 	}
 	if len(s.docs) > 0 {
 		s.docs[0].HeadComment = doc.HeadComment
-		s.foot(root.Node)
-		s.foot(doc)
+		s.keepFootComment(root.Node)
+		s.keepFootComment(doc)
 	}
 	return s.docs
 }
 
 // section adds a document for each entry of a section.
 func (s *v1Splitter) section(kind string, key, entries yamldoc.Value) {
-	s.keep(key.Node)
-	s.keep(entries.Node)
+	s.keepComments(key.Node)
+	s.keepComments(entries.Node)
 	for name, entry := range entries.MapPairs() {
 		if entry.Node.Kind == yaml.MappingNode || kind == "toolset" && (entry.Node.Kind == yaml.SequenceNode || entry.IsNull()) {
 			node := entry.Node
@@ -58,8 +58,8 @@ func (s *v1Splitter) section(kind string, key, entries yamldoc.Value) {
 		}
 		entry.AddTypeError("a mapping", "")
 	}
-	s.foot(entries.Node)
-	s.foot(key.Node)
+	s.keepFootComment(entries.Node)
+	s.keepFootComment(key.Node)
 }
 
 // withoutTitle returns an entry without its field name, a title that becomes a comment: the
@@ -81,7 +81,7 @@ func (s *v1Splitter) withoutTitle(entry *yaml.Node) *yaml.Node {
 
 // entry adds the document of one entry. A toolset may be a bare list or null.
 func (s *v1Splitter) entry(kind string, name, entry *yaml.Node) {
-	s.keep(name)
+	s.keepComments(name)
 	root := withoutAliases(entry)
 	switch entry.Kind {
 	case yaml.SequenceNode: // the bare list of a toolset
@@ -99,16 +99,16 @@ func (s *v1Splitter) entry(kind string, name, entry *yaml.Node) {
 	root.Content = append([]*yaml.Node{textNode("kind"), textNode(kind), textNode("name"), textNode(name.Value)}, root.Content...)
 	root.HeadComment, s.comments = joinComments(append(s.comments, root.HeadComment)...), nil
 	s.docs = append(s.docs, &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{root}})
-	s.foot(name)
+	s.keepFootComment(name)
 }
 
-// keep adds the comments above and after a node to the next document's head.
-func (s *v1Splitter) keep(n *yaml.Node) {
+// keepComments adds the comments above and after a node to the next document's head.
+func (s *v1Splitter) keepComments(n *yaml.Node) {
 	s.comments = append(s.comments, n.HeadComment, n.LineComment)
 }
 
-// foot adds the comment below a node to the foot of the last document.
-func (s *v1Splitter) foot(n *yaml.Node) {
+// keepFootComment adds the comment below a node to the foot of the last document.
+func (s *v1Splitter) keepFootComment(n *yaml.Node) {
 	if len(s.docs) > 0 {
 		last := s.docs[len(s.docs)-1]
 		last.FootComment = joinComments(last.FootComment, n.FootComment)

@@ -132,8 +132,8 @@ func (it item) resourceFields(r *Resource) yamldoc.Fields {
 		"title":         yamldoc.TextField(&r.Title),
 		"description":   yamldoc.TextField(&r.Description),
 		"mimeType":      mimeTypeField(&r.MIMEType),
-		"annotations":   resourceAnnotations,
-		"ui":            noInterface,
+		"annotations":   checkResourceAnnotations,
+		"ui":            rejectInterface,
 		"csp":           page,
 		"permissions":   page,
 		"domain":        page,
@@ -269,8 +269,8 @@ func mimeTypeField(to *string) func(yamldoc.Value) {
 	}
 }
 
-// resourceAnnotations checks the hints of MCP about a resource. They are not passed on.
-func resourceAnnotations(v yamldoc.Value) {
+// checkResourceAnnotations checks the hints of MCP about a resource. They are not passed on.
+func checkResourceAnnotations(v yamldoc.Value) {
 	if v.IsNull() {
 		return
 	}
@@ -295,8 +295,8 @@ func resourceAnnotations(v yamldoc.Value) {
 	})(v)
 }
 
-// noInterface rejects ui: true: a page of MCP Apps.
-func noInterface(v yamldoc.Value) {
+// rejectInterface rejects ui: true: a page of MCP Apps.
+func rejectInterface(v yamldoc.Value) {
 	var on bool
 	if yamldoc.BoolField(&on)(v); on {
 		v.AddError("is not supported: pages of MCP Apps are not served", "leave the document out")

@@ -12,10 +12,10 @@ import (
 
 // sourceType is a type of source and its fields.
 type sourceType struct {
-	name   string
-	needs  []string // required fields
-	fields func(item, *Source) yamldoc.Fields
-	speaks string // the type whose protocol the database speaks, which Source.Type is; "" is name
+	name    string
+	needs   []string // required fields
+	fields  func(item, *Source) yamldoc.Fields
+	aliasOf string // the type whose protocol the database speaks, which Source.Type is; "" is name
 }
 
 // sourceTypes returns all types of sources. It is the only list of them.
@@ -42,11 +42,11 @@ func readSource(it item) {
 	before := it.ErrorCount()
 	it.DeclareItem()
 	known := sourceTypes()
-	i, ok := it.typeIndex("source", len(known), func(i int) (string, bool) { return known[i].name, known[i].speaks == "" })
+	i, ok := it.typeIndex("source", len(known), func(i int) (string, bool) { return known[i].name, known[i].aliasOf == "" })
 	if !ok {
 		return
 	}
-	s := Source{Name: it.Name, Type: cmp.Or(known[i].speaks, known[i].name), Pos: it.Pos}
+	s := Source{Name: it.Name, Type: cmp.Or(known[i].aliasOf, known[i].name), Pos: it.Pos}
 	it.ReadFields(yamldoc.MergeFields(known[i].fields(it, &s), LabelFields(it.Item, &s.Labels), yamldoc.Fields{
 		"type":             yamldoc.SkipField,
 		"profile":          yamldoc.OneOfField(&s.Profile, ProfileStrict, ProfileCompat),
@@ -128,26 +128,26 @@ func httpFields(it item, s *Source) yamldoc.Fields {
 	return yamldoc.Fields{
 		"baseUrl":                yamldoc.FileAllowed(yamldoc.ServerURL(&s.BaseURL)),
 		"headers":                yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName)),
-		"queryParams":            yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.QueryParams, queryName)),
+		"queryParams":            yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.QueryParams, checkQueryName)),
 		"readOnly":               yamldoc.BoolField(&s.ReadOnly),
 		"returnFullError":        yamldoc.OptionalBool(&s.FullError),
 		"allowPrivateNetworks":   it.privateNetworks(s),
 		"allowedIpRanges":        it.allowedRanges(s),
 		"customBlockedIpRanges":  yamldoc.EmptyAsAbsent(yamldoc.AddressOrRangeList(&s.BlockedRanges)),
-		"disableSslVerification": sslVerification,
+		"disableSslVerification": rejectSkippedVerification,
 	}
 }
 
-// sslVerification rejects disableSslVerification: true.
-func sslVerification(v yamldoc.Value) {
+// rejectSkippedVerification rejects disableSslVerification: true.
+func rejectSkippedVerification(v yamldoc.Value) {
 	var off bool
 	if yamldoc.BoolField(&off)(v); off {
 		v.AddError("is not supported: requests could be read and changed in transit", "install the CA certificate of the server, or name its file in SSL_CERT_FILE")
 	}
 }
 
-// queryName checks the name of a query parameter.
-func queryName(name string) (string, string) {
+// checkQueryName checks the name of a query parameter.
+func checkQueryName(name string) (string, string) {
 	if name == "" {
 		return "", "is not a valid name of a query parameter"
 	}

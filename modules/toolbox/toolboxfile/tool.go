@@ -16,7 +16,7 @@ type toolType struct {
 	sources []string // types of sources that it can use
 	fields  func(item, *pendingTool) yamldoc.Fields
 	needs   []string // required fields, in addition to source and description
-	is      string   // the type that it is another name of, which DeclaredTool.Type is; "" is name
+	aliasOf string   // the type that it is another name of, which DeclaredTool.Type is; "" is name
 }
 
 // toolTypes returns all types of declared tools with their fields.
@@ -93,11 +93,11 @@ func readTool(it item) {
 	it.DeclareItem()
 	it.checkShortName("tool")
 	known := it.r.toolTypes
-	i, ok := it.typeIndex("tool", len(known), func(i int) (string, bool) { return known[i].name, known[i].is == "" })
+	i, ok := it.typeIndex("tool", len(known), func(i int) (string, bool) { return known[i].name, known[i].aliasOf == "" })
 	if !ok {
 		return
 	}
-	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: cmp.Or(known[i].is, known[i].name), Pos: it.Pos}
+	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: cmp.Or(known[i].aliasOf, known[i].name), Pos: it.Pos}
 	it.ReadFields(yamldoc.MergeFields(p.fieldsOf(known[i]), known[i].fields(it, p)))
 	if known[i].hasSource() && !isTrustGraph(p.tool.Type) {
 		it.RequireFields("source")

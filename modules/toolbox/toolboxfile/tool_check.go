@@ -151,13 +151,13 @@ func (r *Reader) CheckTools() bool {
 		}
 	}
 	for i := range r.to.Tools {
-		c.label(&r.to.Tools[i])
+		c.setLabels(&r.to.Tools[i])
 	}
 	return !r.stale
 }
 
-// label sets the labels of a tool: its own labels, and the labels of its source or server.
-func (c *crossChecker) label(t *DeclaredTool) {
+// setLabels sets the labels of a tool: its own labels, and the labels of its source or server.
+func (c *crossChecker) setLabels(t *DeclaredTool) {
 	l := t.own
 	switch {
 	case t.MCP != nil:

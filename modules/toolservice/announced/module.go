@@ -25,20 +25,20 @@ type Module struct {
 	caller    *toolservice.Module // calls the service
 	stopWatch func()              // stops watching the pins
 
-	mu        sync.Mutex // guards what follows
-	instances map[string]instance
-	forgotten time.Time                 // what instances said until then is not believed, if they are not known
-	said      [sha256.Size]byte         // of the tools of the last offer, as announced
-	offered   map[string]string         // digests of the last offer, by tool; nil before the first
-	tools     map[string]*announcedTool // by digest: an unchanged definition keeps its tool
-	leftOut   bool                      // a tool was left out, since its name belongs to another owner
+	mu         sync.Mutex // guards what follows
+	instances  map[string]instance
+	forgotten  time.Time                 // what instances said until then is not believed, if they are not known
+	offeredSum [sha256.Size]byte         // of the tools of the last offer, as announced
+	offered    map[string]string         // digests of the last offer, by tool; nil before the first
+	tools      map[string]*announcedTool // by digest: an unchanged definition keeps its tool
+	leftOut    bool                      // a tool was left out, since its name belongs to another owner
 }
 
 // instance is one process of a service.
 type instance struct {
-	started, said time.Time // as it says itself
-	ends          time.Time // of its lease, by the clock of this process
-	gone          bool      // it has said that it stops
+	started, announcedAt time.Time // as it says itself
+	ends                 time.Time // of its lease, by the clock of this process
+	gone                 bool      // it has said that it stops
 }
 
 // newModule returns the module of a service without tools.
@@ -79,7 +79,7 @@ func (m *Module) renew(a protocol.Announcement, now time.Time) (news, leads bool
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, known := m.instances[a.Instance]
-	if known && !a.Time.After(before.said) || !known && !a.Time.After(m.forgotten) {
+	if known && !a.Time.After(before.announcedAt) || !known && !a.Time.After(m.forgotten) {
 		return false, false
 	}
 	if !known && len(m.instances) >= maxInstances {
@@ -89,7 +89,7 @@ func (m *Module) renew(a protocol.Announcement, now time.Time) (news, leads bool
 	if a.End {
 		ends = now
 	}
-	m.instances[a.Instance] = instance{started: a.Started, said: a.Time, ends: ends, gone: a.End}
+	m.instances[a.Instance] = instance{started: a.Started, announcedAt: a.Time, ends: ends, gone: a.End}
 	for id, other := range m.instances {
 		if id != a.Instance && !other.gone && now.Before(other.ends) && other.started.After(a.Started) {
 			return true, false
@@ -102,11 +102,11 @@ func (m *Module) renew(a protocol.Announcement, now time.Time) (news, leads bool
 func (m *Module) forgetOldest() {
 	oldest := ""
 	for id, i := range m.instances {
-		if oldest == "" || i.said.Before(m.instances[oldest].said) {
+		if oldest == "" || i.announcedAt.Before(m.instances[oldest].announcedAt) {
 			oldest = id
 		}
 	}
-	m.forgotten = m.instances[oldest].said
+	m.forgotten = m.instances[oldest].announcedAt
 	delete(m.instances, oldest)
 }
 
@@ -127,7 +127,7 @@ func (m *Module) isAlive(now time.Time) bool {
 func (m *Module) offer(ctx context.Context, a protocol.Announcement, admission Admission) error {
 	text, _ := json.Marshal(a.Tools) // it was JSON
 	said := sha256.Sum256(text)
-	if same, leftOut := m.hasSaid(said); same {
+	if same, leftOut := m.compareOffer(said); same {
 		if leftOut { // the other owner may have gone
 			m.registry.config.Changed(m.id)
 		}
@@ -149,18 +149,18 @@ func (m *Module) offer(ctx context.Context, a protocol.Announcement, admission A
 		m.registry.config.Log.Warn("tools of an announced service in quarantine; see \"rolecall tool list --quarantined\"", "service", m.id, "tools", len(p.Pending))
 	}
 	m.mu.Lock()
-	m.said, m.offered = said, digests
+	m.offeredSum, m.offered = said, digests
 	m.mu.Unlock()
 	m.registry.config.Changed(m.id)
 	return nil
 }
 
-// hasSaid reports whether the tools are the same as in the last offer, and whether one of them was
+// compareOffer reports whether the tools are the same as in the last offer, and whether one of them was
 // left out.
-func (m *Module) hasSaid(said [sha256.Size]byte) (same, leftOut bool) {
+func (m *Module) compareOffer(said [sha256.Size]byte) (same, leftOut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.offered != nil && m.said == said, m.leftOut
+	return m.offered != nil && m.offeredSum == said, m.leftOut
 }
 
 // pinsOf returns the valid definitions of an announcement. It logs the first of the others.

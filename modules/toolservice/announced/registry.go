@@ -75,7 +75,7 @@ type Registry struct {
 	report *fair.RateTable[string] // of problems in the log
 	wake   chan struct{}           // has an entry when queue may have one
 
-	working sync.Mutex // held while a service is added or changed
+	workMu sync.Mutex // held while a service is added or changed
 
 	mu       sync.Mutex // guards what follows
 	queue    []message
@@ -181,8 +181,8 @@ func (r *Registry) next() (message, bool) {
 
 // handle verifies an announcement and applies it.
 func (r *Registry) handle(ctx context.Context, m message) error {
-	r.working.Lock()
-	defer r.working.Unlock()
+	r.workMu.Lock()
+	defer r.workMu.Unlock()
 	keys, err := r.config.Keys(m.service)
 	if err != nil {
 		return err
@@ -229,8 +229,8 @@ func (r *Registry) add(ctx context.Context, a protocol.Announcement, admission A
 // earlier one. Its tools answer ToolUnavailable until it announces itself again. It does nothing
 // for other services.
 func (r *Registry) Restore(ctx context.Context, service string) error {
-	r.working.Lock()
-	defer r.working.Unlock()
+	r.workMu.Lock()
+	defer r.workMu.Unlock()
 	if _, ok := r.find(service); ok || !r.isKnown(service) {
 		return nil
 	}
