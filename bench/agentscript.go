@@ -32,7 +32,7 @@ func runAgentScripts(w *tabwriter.Writer) {
 		pool := script.NewWorkerPool(procs.start)
 		m := must(script.Config{Workers: pool}.New("agents.js", []byte(stepScript)))
 		turns, together := measureSteps(m, agents)
-		fmt.Fprintf(w, "worker processes\t%d\t%v\t%v\t%v\t%d\t%d MiB\n", agents, percentile(turns, 50), percentile(turns, 99), together, len(procs.list), procs.peak()>>20)
+		fmt.Fprintf(w, "worker processes\t%d\t%v\t%v\t%v\t%d\t%d MiB\n", agents, percentile(turns, 50), percentile(turns, 99), together, len(procs.list), procs.peakMemory()>>20)
 		must(0, m.Close())
 		pool.Close()
 	}
@@ -121,9 +121,9 @@ func (p *workerProcesses) start() (script.WorkerConn, error) {
 	return conn, err
 }
 
-// peak returns the sum of the highest resident sizes of the workers, in bytes. In a sandbox
+// peakMemory returns the sum of the highest resident sizes of the workers, in bytes. In a sandbox
 // the worker is the child of the process that was started.
-func (p *workerProcesses) peak() (sum int) {
+func (p *workerProcesses) peakMemory() (sum int) {
 	for _, process := range p.list {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", process.ID()))
 		for _, id := range append(strings.Fields(string(children)), strconv.Itoa(process.ID())) {

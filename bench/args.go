@@ -88,11 +88,11 @@ func (a arguments) comparison() (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	theirs, err := a.santhosh()
+	theirs, err := a.newSanthoshValidator()
 	if err != nil {
 		return comparison{}, err
 	}
-	googles, err := a.google()
+	googles, err := a.newGoogleValidator()
 	if err != nil {
 		return comparison{}, err
 	}
@@ -136,7 +136,7 @@ func assert(ok bool) {
 	}
 }
 
-func (a arguments) santhosh() (func([]byte) error, error) {
+func (a arguments) newSanthoshValidator() (func([]byte) error, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(a.schema))
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (a arguments) santhosh() (func([]byte) error, error) {
 	}, err
 }
 
-func (a arguments) google() (func([]byte) error, error) {
+func (a arguments) newGoogleValidator() (func([]byte) error, error) {
 	var schema google.Schema
 	if err := json.Unmarshal([]byte(a.schema), &schema); err != nil {
 		return nil, err

@@ -31,8 +31,8 @@ const (
 
 // How long each workload is measured, and how long it runs before.
 const (
-	loadTime = 5 * time.Second
-	loadWarm = time.Second
+	loadTime     = 5 * time.Second
+	loadWarmTime = time.Second
 )
 
 // workload returns a model and a function that puts the load on a fixture with that
@@ -122,7 +122,7 @@ func measureDisk() (s measurement) {
 				m.add(time.Since(start))
 			}
 		}()
-		s = m.measure(loadWarm)
+		s = m.measure(loadWarmTime)
 		m.stopped.Store(true)
 		<-done
 	})
@@ -141,7 +141,7 @@ func measureLoad(put workload) (s measurement) {
 			defer close(done)
 			run(fx)
 		}()
-		time.Sleep(loadWarm)
+		time.Sleep(loadWarmTime)
 		s = m.measure(loadTime)
 		m.stopped.Store(true)
 		<-done

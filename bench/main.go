@@ -155,12 +155,12 @@ func measure(build func() (comparison, error), clock func() time.Duration, round
 	allocated := make([]uint64, len(c.candidates))
 	for round := range rounds + 1 {
 		for i, cand := range c.candidates {
-			objects := mallocs()
+			objects := mallocCount()
 			before := clock()
 			cand.run(cand.n)
 			if round > 0 { // the first round warms up
 				times[i] = append(times[i], float64(clock()-before)/float64(cand.n))
-				allocated[i] = (mallocs() - objects) / uint64(cand.n)
+				allocated[i] = (mallocCount() - objects) / uint64(cand.n)
 			}
 		}
 	}
@@ -188,8 +188,8 @@ func printTable(c comparison, times [][]float64, allocated []uint64) error {
 	return w.Flush()
 }
 
-// mallocs returns the number of objects allocated so far.
-func mallocs() uint64 {
+// mallocCount returns the number of objects allocated so far.
+func mallocCount() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Mallocs

@@ -25,16 +25,16 @@ import (
 
 // Requests of an MCP client, with and without a session, and the canned answer.
 const (
-	mcpInit     = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
-	mcpCall     = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool_0_0","arguments":{"path":"notes/today.md"}}}`
-	mcpList     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-	mcpMeta     = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
-	mcpCallNew  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + mcpMeta + `,"name":"tool_0_0","arguments":{"path":"notes/today.md"}}}`
-	mcpListNew  = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + mcpMeta + `}}`
-	mcpResult   = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":""}]}}`
-	mcpVersion  = "2026-07-28"
-	mcpEach     = 2000 // requests per round
-	mcpEachList = 500
+	mcpInit          = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+	mcpCall          = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool_0_0","arguments":{"path":"notes/today.md"}}}`
+	mcpList          = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	mcpMeta          = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	mcpCallNew       = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + mcpMeta + `,"name":"tool_0_0","arguments":{"path":"notes/today.md"}}}`
+	mcpListNew       = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + mcpMeta + `}}`
+	mcpResult        = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":""}]}}`
+	mcpVersion       = "2026-07-28"
+	mcpCallsPerRound = 2000 // requests per round
+	mcpListsPerRound = 500
 )
 
 // mcpPeer is a server on loopback and the request to send to it.
@@ -232,10 +232,10 @@ func mcpComparison() (comparison, error) {
 		{part: "mcp", claim: "tools/call without a session, compared with a canned answer", candidate: 2, baseline: 0, maxRatio: 1.5},
 	}}
 	return c, errors.Join(err,
-		s.addCandidate(&c, "canned net/http answer", floor, "tools/call", mcpVersion, mcpCall, mcpEach),
-		s.addCandidate(&c, "rolecall, 2025-11-25", s.url, "tools/call", "2025-11-25", mcpCall, mcpEach),
-		s.addCandidate(&c, "rolecall, 2026-07-28", s.url, "tools/call", mcpVersion, mcpCallNew, mcpEach),
-		s.addCandidate(&c, "go-sdk, 2025-11-25", s.peer, "tools/call", "2025-11-25", mcpCall, mcpEach))
+		s.addCandidate(&c, "canned net/http answer", floor, "tools/call", mcpVersion, mcpCall, mcpCallsPerRound),
+		s.addCandidate(&c, "rolecall, 2025-11-25", s.url, "tools/call", "2025-11-25", mcpCall, mcpCallsPerRound),
+		s.addCandidate(&c, "rolecall, 2026-07-28", s.url, "tools/call", mcpVersion, mcpCallNew, mcpCallsPerRound),
+		s.addCandidate(&c, "go-sdk, 2025-11-25", s.peer, "tools/call", "2025-11-25", mcpCall, mcpCallsPerRound))
 }
 
 // mcpListComparison compares tools/list with a copy of the same bytes. It calls the
@@ -278,7 +278,7 @@ func mcpListComparison() (comparison, error) {
 		if n := serveDirect(p.handler, p.body, p.header, nil); n < len(ready)/2 {
 			return c, fmt.Errorf("%s answered %d bytes, want about %d", p.name, n, len(ready))
 		}
-		c.candidates = append(c.candidates, candidate{p.name, mcpEachList, func(n int) {
+		c.candidates = append(c.candidates, candidate{p.name, mcpListsPerRound, func(n int) {
 			for range n {
 				sink.Add(uint64(serveDirect(p.handler, p.body, p.header, nil)))
 			}

@@ -172,8 +172,8 @@ func (f *populator) waitIdle(store journal.Store, roots int) {
 	}
 }
 
-// runOpened is the second half of million, in a process of its own.
-func runOpened(w *tabwriter.Writer) {
+// runMillionOpened is the second half of million, in a process of its own.
+func runMillionOpened(w *tabwriter.Writer) {
 	ctx, answered := context.Background(), make(chan struct{}, 1)
 	store, rt := openMillion(*dataDir, idleModel{answered})
 	loaded := wall()

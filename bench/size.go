@@ -32,7 +32,7 @@ var onceSubjects = []struct {
 	{"wrk", runWrk, true},
 	{"streams", runStreams, true},
 	{"million", runMillion, true},
-	{"opened", runOpened, true},
+	{"opened", runMillionOpened, true},
 	{"restart", runReopened, true},
 	{"load", runLoads, true},
 	{"soak", runSoak, true},

@@ -124,10 +124,10 @@ func (s *soakRun) run(lasting time.Duration) (samples []sample) {
 		case <-pause.C:
 			samples = append(samples, takeSample(s))
 			if *profilePath != "" && time.Since(s.start) < lasting/2 {
-				s.profile("middle")
+				s.writeHeapProfile("middle")
 			}
 		case <-ctx.Done():
-			s.profile("end")
+			s.writeHeapProfile("end")
 			return samples
 		}
 	}
@@ -242,8 +242,8 @@ func (s *soakRun) waitIdle(before sample) sample {
 
 func (s *soakRun) close() { must(0, errors.Join(s.Close(), s.store.Close())) }
 
-// profile writes a heap profile next to the CPU profile.
-func (s *soakRun) profile(when string) {
+// writeHeapProfile writes a heap profile next to the CPU profile.
+func (s *soakRun) writeHeapProfile(when string) {
 	if *profilePath == "" {
 		return
 	}

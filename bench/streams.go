@@ -25,17 +25,17 @@ import (
 )
 
 const (
-	streamsOpen      = 5000                  // streams that follow events
-	streamsTried     = 10_000                // streams that are tried at once, too many
-	streamsAllowed   = 5500                  // connections of one address
-	streamsPerCaller = 32                    // streams of one caller: the limit of the gateway
-	streamCalls      = 20                    // calls of each caller while its streams follow
-	streamWarm       = 16                    // callers that call before, so that the tool has its connections
-	streamMemory     = 300 << 20             // goal for the resident memory with streamsOpen streams
-	streamAnswer     = 5 * time.Second       // goal for an answer to another client
-	streamPatience   = time.Minute           // for events, and for the end of streams
-	otherAddress     = "127.0.0.2"           // a client beside the streams
-	streamPoll       = 20 * time.Millisecond // between two looks at the server
+	streamsOpen       = 5000                  // streams that follow events
+	streamsTried      = 10_000                // streams that are tried at once, too many
+	streamsAllowed    = 5500                  // connections of one address
+	streamsPerCaller  = 32                    // streams of one caller: the limit of the gateway
+	streamCalls       = 20                    // calls of each caller while its streams follow
+	streamWarmCallers = 16                    // callers that call before, so that the tool has its connections
+	streamMemory      = 300 << 20             // goal for the resident memory with streamsOpen streams
+	streamAnswer      = 5 * time.Second       // goal for an answer to another client
+	streamTimeout     = time.Minute           // for events, and for the end of streams
+	otherAddress      = "127.0.0.2"           // a client beside the streams
+	streamPoll        = 20 * time.Millisecond // between two looks at the server
 )
 
 // runStreams shows the memory of a serving process with 5,000 streams of server-sent events,
@@ -44,14 +44,14 @@ func runStreams(w *tabwriter.Writer) {
 	withDiskDir(func(dir string) {
 		s := startStreamServer(dir)
 		fmt.Fprintln(w, "streams of events\topen\tresident\tat most\topen files\tCPU so far")
-		runShared(streamWarm, streamWarm, s.callEach(streamsTried/streamsPerCaller-streamWarm))
-		s.show(w, "ready", 0)
+		runShared(streamWarmCallers, streamWarmCallers, s.callEach(streamsTried/streamsPerCaller-streamWarmCallers))
+		s.addRow(w, "ready", 0)
 		files := s.openFiles()
 		lines := s.holdMany(w)
-		lines = append(lines, s.refuseTooMany(w)...)
+		lines = append(lines, s.tryTooMany(w)...)
 		w.Flush()
 		s.waitFor("files are closed", func() bool { return s.openFiles() <= files+5 })
-		s.show(w, "all have gone", 0)
+		s.addRow(w, "all have gone", 0)
 		w.Flush()
 		left := s.quit()
 		reportResults(append(lines, soakreport.Result{
@@ -94,15 +94,15 @@ func (s *streamServer) holdMany(w *tabwriter.Writer) []soakreport.Result {
 	if n := open.opened.Load(); n != streamsOpen {
 		panic(fmt.Sprintf("bench: %d of %d streams were opened, %d rejected, %d closed", n, streamsOpen, open.rejected.Load(), open.closed.Load()))
 	}
-	s.show(w, "open, nothing happens", streamsOpen)
+	s.addRow(w, "open, nothing happens", streamsOpen)
 	idle := s.memory()
 	status, text := s.tryStream(streamCaller(0), otherAddress)
 	begin := time.Now()
 	runShared(streamsOpen/streamsPerCaller, 1, s.callEach(0))
 	want := int64(streamsOpen / streamsPerCaller * streamsPerCaller * streamCalls * 2) // a call and its result
 	s.waitFor("every stream has its events", func() bool { return open.events.Load() >= want })
-	s.show(w, fmt.Sprintf("%d events received in %v", open.events.Load(), time.Since(begin).Round(time.Millisecond)), streamsOpen)
-	peak := s.peak()
+	s.addRow(w, fmt.Sprintf("%d events received in %v", open.events.Load(), time.Since(begin).Round(time.Millisecond)), streamsOpen)
+	peak := s.peakMemory()
 	open.close()
 	return []soakreport.Result{{
 		Part: "streams", Claim: fmt.Sprintf("%d streams while nothing happens: resident", streamsOpen), Goal: "≤ " + mebibytes(streamMemory),
@@ -131,9 +131,9 @@ func (s *streamServer) callEach(first int) func(int) {
 	}
 }
 
-// refuseTooMany tries streamsTried streams, which is more than one address may have, and asks
+// tryTooMany tries streamsTried streams, which is more than one address may have, and asks
 // from another address meanwhile.
-func (s *streamServer) refuseTooMany(w *tabwriter.Writer) []soakreport.Result {
+func (s *streamServer) tryTooMany(w *tabwriter.Writer) []soakreport.Result {
 	s.waitFor("the streams have gone", func() bool { return s.openFiles() < 1000 })
 	var slowest atomic.Int64
 	stop, asked := make(chan bool), make(chan bool)
@@ -157,7 +157,7 @@ func (s *streamServer) refuseTooMany(w *tabwriter.Writer) []soakreport.Result {
 	close(stop)
 	<-asked
 	opened, refused := open.opened.Load(), open.closed.Load()+open.rejected.Load()
-	s.show(w, fmt.Sprintf("%d tried, %d refused", streamsTried, refused), int(opened))
+	s.addRow(w, fmt.Sprintf("%d tried, %d refused", streamsTried, refused), int(opened))
 	open.close()
 	return []soakreport.Result{{
 		Part: "streams", Claim: fmt.Sprintf("of %d streams of one address, opened", streamsTried), Goal: fmt.Sprintf("≤ %d", streamsAllowed),
@@ -265,16 +265,16 @@ func (o *openStreams) close() {
 	}
 }
 
-// show adds a row.
-func (s *streamServer) show(w *tabwriter.Writer, step string, open int) {
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%v\n", step, open, mebibytes(s.memory()), mebibytes(s.peak()), s.openFiles(), s.cpu())
+// addRow adds a row.
+func (s *streamServer) addRow(w *tabwriter.Writer, step string, open int) {
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%v\n", step, open, mebibytes(s.memory()), mebibytes(s.peakMemory()), s.openFiles(), s.cpu())
 }
 
 // waitFor waits until a condition holds.
 func (s *streamServer) waitFor(what string, holds func() bool) {
 	for begin := time.Now(); !holds(); time.Sleep(streamPoll) {
-		if time.Since(begin) > streamPatience {
-			panic(fmt.Sprintf("bench: streams: not within %v: %s; the server has %d open files", streamPatience, what, s.openFiles()))
+		if time.Since(begin) > streamTimeout {
+			panic(fmt.Sprintf("bench: streams: not within %v: %s; the server has %d open files", streamTimeout, what, s.openFiles()))
 		}
 	}
 }
@@ -284,8 +284,8 @@ func (s *streamServer) openFiles() int {
 	return len(must(os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.cmd.Process.Pid))))
 }
 
-// peak returns the highest resident memory of the server, in bytes.
-func (s *streamServer) peak() int64 {
+// peakMemory returns the highest resident memory of the server, in bytes.
+func (s *streamServer) peakMemory() int64 {
 	_, rest, _ := strings.Cut(string(must(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)))), "VmHWM:")
 	return must(strconv.ParseInt(strings.Fields(rest)[0], 10, 64)) << 10
 }

@@ -55,12 +55,12 @@ func (l loaded) faults() (faults []string) {
 		return []string{fmt.Sprintf("module %s has no tool groups, so it adds nothing", nameOf(l.module))}
 	}
 	for range 3 { // a change may show only later
-		if fault := l.change(l.currentGroups()); fault != "" {
+		if fault := l.describeChange(l.currentGroups()); fault != "" {
 			return []string{fmt.Sprintf("%s, although the module did not call Changed", fault)}
 		}
 	}
 	for _, g := range l.currentGroups() {
-		faults = append(faults, l.missing(g)...)
+		faults = append(faults, l.missingFaults(g)...)
 	}
 	return faults
 }
@@ -83,8 +83,8 @@ func (l loaded) currentGroups() []toolgroups.Group {
 	return groups
 }
 
-// change says what groups have otherwise than those that were registered; "" is nothing.
-func (l loaded) change(groups []toolgroups.Group) string {
+// describeChange says what groups have otherwise than those that were registered; "" is nothing.
+func (l loaded) describeChange(groups []toolgroups.Group) string {
 	var was, is []toolgroups.GroupID
 	for _, info := range l.groups {
 		was = append(was, info.ID)
@@ -96,15 +96,15 @@ func (l loaded) change(groups []toolgroups.Group) string {
 		return fmt.Sprintf("module %s has the groups %v when it is loaded and %v later", nameOf(l.module), was, is)
 	}
 	for i, g := range groups {
-		if change := l.changeOf(l.groups[i], g); change != "" {
+		if change := l.describeGroupChange(l.groups[i], g); change != "" {
 			return change
 		}
 	}
 	return ""
 }
 
-// changeOf says what a group has otherwise than info, as which it was registered.
-func (l loaded) changeOf(info toolgroups.GroupInfo, g toolgroups.Group) string {
+// describeGroupChange says what a group has otherwise than info, as which it was registered.
+func (l loaded) describeGroupChange(info toolgroups.GroupInfo, g toolgroups.Group) string {
 	of := fmt.Sprintf("group %q of module %s", g.ID, nameOf(l.module))
 	if g.Description != "" && g.Description != info.Description {
 		return fmt.Sprintf("%s has the description %q when it is loaded and %q later", of, info.Description, g.Description)
@@ -139,8 +139,8 @@ func equalDefinition(a, b tool.Definition) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// missing says what a group lacks.
-func (l loaded) missing(g toolgroups.Group) (faults []string) {
+// missingFaults says what a group lacks.
+func (l loaded) missingFaults(g toolgroups.Group) (faults []string) {
 	info, _ := l.snapshot.LookupGroup(g.ID)
 	info.Tools = l.snapshot.DirectTools(g.ID)
 	add := func(format string, args ...any) {

@@ -74,7 +74,7 @@ func CheckProperties(t *testing.T, list ...rolecall.Module) {
 		{"9 visible is callable", 60, p.visibleIsCallable},
 	} {
 		t.Run(property.name, func(t *testing.T) {
-			flags.CheckProperty(t, proptest.CaseSize{MaxChoices: property.size}, inWords(property.hold))
+			flags.CheckProperty(t, proptest.CaseSize{MaxChoices: property.size}, withSteps(property.hold))
 		})
 	}
 }
@@ -83,7 +83,7 @@ func CheckProperties(t *testing.T, list ...rolecall.Module) {
 func (p *subjects) each(c *trial, check func(*grouptest.CheckedManager, grouptest.GroupSpec, errcode.Code) error) error {
 	m, err := p.newManager()
 	for err == nil && !c.IsEmpty() {
-		g := p.any(c)
+		g := p.pickGroup(c)
 		if c.OneIn(3) {
 			err = c.unregister(m, g)
 			continue
@@ -120,7 +120,7 @@ func (p *subjects) unregistered(c *trial) error {
 func (p *subjects) reservedRejected(c *trial) error {
 	m, err := p.newManager()
 	for err == nil && !c.IsEmpty() {
-		g, id := p.any(c), proptest.PickFrom(c.Choices, toolgroups.ReservedIDs()...)
+		g, id := p.pickGroup(c), proptest.PickFrom(c.Choices, toolgroups.ReservedIDs()...)
 		name := proptest.PickFrom(c.Choices, proptest.PickFrom(c.Choices, p.builtin...).Tools...).Name
 		err = errors.Join(m.CheckReserved(g, id), m.CheckBuiltinName(g, name))
 	}
@@ -129,7 +129,7 @@ func (p *subjects) reservedRejected(c *trial) error {
 
 func (p *subjects) definitions(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, _ grouptest.GroupSpec, _ errcode.Code) error {
-		return m.CheckDefinitions(some(c, p.ids), p.states, p.names)
+		return m.CheckDefinitions(pickIDs(c, p.ids), p.states, p.names)
 	})
 }
 
@@ -141,7 +141,7 @@ func (p *subjects) listed(c *trial) error {
 
 func (p *subjects) visibleIsCallable(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, _ grouptest.GroupSpec, _ errcode.Code) error {
-		return m.CheckVisible(some(c, p.ids), p.states, p.names)
+		return m.CheckVisible(pickIDs(c, p.ids), p.states, p.names)
 	})
 }
 
@@ -149,7 +149,7 @@ var operator = tool.Call{By: identity.ByOperator("test")}
 
 // denied calls tools as a caller whose role has some of the groups.
 func (p *subjects) denied(c *trial) (err error) {
-	m, err := p.complete()
+	m, err := p.fullManager()
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (p *subjects) denied(c *trial) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, rt.Close()) }()
-	ctx, list := context.Background(), some(c, p.ids[1:])
+	ctx, list := context.Background(), pickIDs(c, p.ids[1:])
 	c.note("load the modules, and create a role with the groups %v", list)
 	use := toolgroups.SetOf(list...)
 	role, err := rt.CreateRole(ctx, operator, org.RoleSpec{Name: "caller", Use: &use})
@@ -189,13 +189,13 @@ func (p *subjects) denied(c *trial) (err error) {
 // rolesPersist creates roles, and reads them again in another process.
 func (p *subjects) rolesPersist(c *trial) error {
 	store, want := memory.New(), map[identity.RoleID]toolgroups.GroupSet{}
-	m, err := p.complete()
+	m, err := p.fullManager()
 	if err != nil {
 		return err
 	}
 	rt, err := newRuntime(store, m.Manager)
 	for err == nil && !c.IsEmpty() {
-		list := some(c, p.ids[1:])
+		list := pickIDs(c, p.ids[1:])
 		c.note("create a role with the groups %v", list)
 		use := toolgroups.SetOf(list...)
 		var role org.Role
@@ -209,7 +209,7 @@ func (p *subjects) rolesPersist(c *trial) error {
 	if err := rt.Close(); err != nil {
 		return err
 	}
-	if m, err = p.complete(); err != nil {
+	if m, err = p.fullManager(); err != nil {
 		return err
 	}
 	again, err := newRuntime(store, m.Manager)
@@ -238,7 +238,7 @@ func (p *subjects) defaultIsAll(c *trial) (err error) {
 	c.note("create a role that names no groups")
 	role, err := rt.CreateRole(context.Background(), operator, org.RoleSpec{Name: "any"})
 	for err == nil && !c.IsEmpty() {
-		if _, err = c.register(m, p.any(c)); err != nil {
+		if _, err = c.register(m, p.pickGroup(c)); err != nil {
 			return err
 		}
 		want := slices.DeleteFunc(m.Naive.Names(), func(name string) bool {

@@ -73,9 +73,9 @@ func (p *subjects) newManager() (*grouptest.CheckedManager, error) {
 	return m, nil
 }
 
-// complete returns a manager with the built-in groups and those under test. Groups with
+// fullManager returns a manager with the built-in groups and those under test. Groups with
 // references are registered again at the end, as a reference is bound to a tool that is there.
-func (p *subjects) complete() (*grouptest.CheckedManager, error) {
+func (p *subjects) fullManager() (*grouptest.CheckedManager, error) {
 	m, err := p.newManager()
 	if err != nil {
 		return m, err
@@ -99,8 +99,8 @@ type trial struct {
 	steps []string
 }
 
-// inWords returns a property for proptest whose error has the steps of its trial.
-func inWords(hold func(*trial) error) func(*proptest.Choices) error {
+// withSteps returns a property for proptest whose error has the steps of its trial.
+func withSteps(hold func(*trial) error) func(*proptest.Choices) error {
 	return func(choices *proptest.Choices) error {
 		c := &trial{Choices: choices}
 		if err := hold(c); err != nil {
@@ -132,16 +132,16 @@ func (t *trial) unregister(m *grouptest.CheckedManager, g grouptest.GroupSpec) e
 	return err
 }
 
-// any returns one of the groups under test, or one that gets in its way.
-func (p *subjects) any(c *trial) grouptest.GroupSpec {
+// pickGroup returns one of the groups under test, or one that gets in its way.
+func (p *subjects) pickGroup(c *trial) grouptest.GroupSpec {
 	if len(p.groups) == 0 || c.OneIn(3) {
 		return proptest.PickFrom(c.Choices, append(p.others, grouptest.GroupSpec{ID: "stranger", Owner: stranger})...)
 	}
 	return proptest.PickFrom(c.Choices, p.groups...)
 }
 
-// some returns a few ids of groups.
-func some(c *trial, list []toolgroups.GroupID) (few []toolgroups.GroupID) {
+// pickIDs returns a few ids of groups.
+func pickIDs(c *trial, list []toolgroups.GroupID) (few []toolgroups.GroupID) {
 	for range c.Pick(5) {
 		few = append(few, proptest.PickFrom(c.Choices, list...))
 	}

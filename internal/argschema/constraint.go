@@ -63,10 +63,10 @@ func (c *constraint) numberRule() *numberRule {
 	if c.MultipleOf != nil {
 		n.multipleOf = c.ratio(c.MultipleOf)
 	}
-	c.bound(n.atLeast, c.Minimum, including)
-	c.bound(n.atLeast, c.ExclusiveMinimum, excluding)
-	c.bound(n.atMost, c.Maximum, including)
-	c.bound(n.atMost, c.ExclusiveMaximum, excluding)
+	c.addBound(n.addMin, c.Minimum, including)
+	c.addBound(n.addMin, c.ExclusiveMinimum, excluding)
+	c.addBound(n.addMax, c.Maximum, including)
+	c.addBound(n.addMax, c.ExclusiveMaximum, excluding)
 	return n
 }
 
@@ -76,8 +76,8 @@ const (
 	excluding = true
 )
 
-// bound adds a limit, if there is one, with atLeast or atMost of a numberRule.
-func (c *constraint) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
+// addBound adds a limit, if there is one, with addMin or addMax of a numberRule.
+func (c *constraint) addBound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
 	c.unsupported = c.unsupported || limit != nil && !add(limit, exclusive)
 }
 

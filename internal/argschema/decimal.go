@@ -97,8 +97,8 @@ func compareProducts(a, b, c, d uint64) int {
 	return cmp.Or(cmp.Compare(high1, high2), cmp.Compare(low1, low2))
 }
 
-// multipleOf reports whether d is certainly a multiple of r.
-func (d decimal) multipleOf(r ratio) bool {
+// isMultipleOf reports whether d is certainly a multiple of r.
+func (d decimal) isMultipleOf(r ratio) bool {
 	high, step := bits.Mul64(d.scale, r.numerator)
 	if high != 0 || step == 0 {
 		return false
@@ -107,8 +107,8 @@ func (d decimal) multipleOf(r ratio) bool {
 	return bits.Rem64(high, low, step) == 0
 }
 
-// oneOf reports whether d is in list.
-func (d decimal) oneOf(list []ratio) bool {
+// isOneOf reports whether d is in list.
+func (d decimal) isOneOf(list []ratio) bool {
 	for _, r := range list {
 		if d.compare(r) == 0 {
 			return true

@@ -25,9 +25,9 @@ const beyondDecimals = 1 << 62
 // newNumberRule returns rules that allow every number.
 func newNumberRule() *numberRule { return &numberRule{low: -beyondDecimals, high: beyondDecimals} }
 
-// atLeast adds a lower limit; an exclusive one does not include limit itself. It reports false
+// addMin adds a lower limit; an exclusive one does not include limit itself. It reports false
 // if newRatio does not accept the limit.
-func (n *numberRule) atLeast(limit *big.Rat, exclusive bool) (ok bool) {
+func (n *numberRule) addMin(limit *big.Rat, exclusive bool) (ok bool) {
 	exact, ok := newRatio(limit)
 	n.bounds = append(n.bounds, bound{limit: exact, exclusive: exclusive})
 	floor := integerBelow(limit)
@@ -38,8 +38,8 @@ func (n *numberRule) atLeast(limit *big.Rat, exclusive bool) (ok bool) {
 	return ok
 }
 
-// atMost adds an upper limit, as atLeast adds a lower one.
-func (n *numberRule) atMost(limit *big.Rat, exclusive bool) (ok bool) {
+// addMax adds an upper limit, as addMin adds a lower one.
+func (n *numberRule) addMax(limit *big.Rat, exclusive bool) (ok bool) {
 	exact, ok := newRatio(limit)
 	n.bounds = append(n.bounds, bound{limit: exact, upper: true, exclusive: exclusive})
 	floor := integerBelow(limit)
@@ -80,7 +80,7 @@ func (n *numberRule) fits(d decimal) bool {
 
 // inEnum reports whether a number satisfies multipleOf and oneOf.
 func (n *numberRule) inEnum(d decimal) bool {
-	return (n.multipleOf.divisor == 0 || d.multipleOf(n.multipleOf)) && (n.oneOf == nil || d.oneOf(n.oneOf))
+	return (n.multipleOf.divisor == 0 || d.isMultipleOf(n.multipleOf)) && (n.oneOf == nil || d.isOneOf(n.oneOf))
 }
 
 // contains reports whether d is within the bound.

@@ -41,14 +41,14 @@ func formatStep(name string, first bool) string {
 
 // formatName returns a property name as a path that begins with it: name or ["two words"].
 func formatName(name string) string {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !identifierRune(r) }) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isIdentifierRune(r) }) {
 		return "[" + strconv.Quote(truncate(name)) + "]"
 	}
 	return truncate(name)
 }
 
-// identifierRune reports whether a property name with r needs no quotes.
-func identifierRune(r rune) bool {
+// isIdentifierRune reports whether a property name with r needs no quotes.
+func isIdentifierRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return true

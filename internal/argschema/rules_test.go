@@ -46,10 +46,10 @@ func randomRule(random *rand.Rand, limit, step, value *big.Rat) (n *numberRule, 
 	order, exclusive := value.Cmp(limit), random.IntN(2) == 0
 	switch random.IntN(4) {
 	case 0:
-		ok = n.atLeast(limit, exclusive)
+		ok = n.addMin(limit, exclusive)
 		return n, order > 0 || order == 0 && !exclusive, ok
 	case 1:
-		ok = n.atMost(limit, exclusive)
+		ok = n.addMax(limit, exclusive)
 		return n, order < 0 || order == 0 && !exclusive, ok
 	case 2:
 		n.integer = true

@@ -63,13 +63,13 @@ func readCommand(it item) {
 func commandLimitsField(to *CommandLimits) func(yamldoc.Value) {
 	return yamldoc.MappingField(yamldoc.Fields{
 		"time":      yamldoc.DurationField(&to.Time, maxTimeout),
-		"memory":    yamldoc.BoundedInt(&to.Memory, maxCommandBytes),
+		"memory":    yamldoc.Int64Field(&to.Memory, maxCommandBytes),
 		"processes": yamldoc.CountField(&to.Processes),
-		"fileSize":  yamldoc.BoundedInt(&to.FileSize, maxCommandBytes),
-		"scratch":   yamldoc.BoundedInt(&to.Scratch, maxCommandBytes),
+		"fileSize":  yamldoc.Int64Field(&to.FileSize, maxCommandBytes),
+		"scratch":   yamldoc.Int64Field(&to.Scratch, maxCommandBytes),
 		"output": func(v yamldoc.Value) {
 			var n int64
-			yamldoc.BoundedInt(&n, maxOutput)(v)
+			yamldoc.Int64Field(&n, maxOutput)(v)
 			to.Output = int(n)
 		},
 	})

@@ -43,7 +43,7 @@ func readNetwork(it item) {
 		"allowHTTP":        yamldoc.BoolField(&network.AllowHTTP),
 		"privateAddresses": yamldoc.AddressRangeList(&network.PrivateAddresses),
 		"hosts":            hostRuleField(&network.Hosts),
-		"maxBody":          yamldoc.BoundedInt(&network.MaxBody, maxArtifactBytes),
+		"maxBody":          yamldoc.Int64Field(&network.MaxBody, maxArtifactBytes),
 		"maxRedirects":     redirectsField(&network.MaxRedirects),
 		"timeout":          yamldoc.DurationField(&network.Timeout, maxTimeout),
 	})

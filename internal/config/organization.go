@@ -120,12 +120,12 @@ func readOrganization(it item) {
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens": tokensField(&org.Budget.Tokens),
 			"cost":   priceField(&org.Budget.Cost),
-			"calls":  yamldoc.BoundedInt(&org.Budget.Calls, maxBudget),
+			"calls":  yamldoc.Int64Field(&org.Budget.Calls, maxBudget),
 			"warnAt": percentField(&org.Budget.WarnAt),
 		}),
 		"retention": yamldoc.MappingField(yamldoc.Fields{
 			"recordings":     yamldoc.DurationField(&org.Retention.Recordings, maxRetention),
-			"recordingBytes": yamldoc.BoundedInt(&org.Retention.RecordingBytes, maxRecorded),
+			"recordingBytes": yamldoc.Int64Field(&org.Retention.RecordingBytes, maxRecorded),
 			"workspaces":     yamldoc.DurationField(&org.Retention.Workspaces, maxRetention),
 		}),
 		"profile": nil,
@@ -150,7 +150,7 @@ func tokensField(to *int64) func(yamldoc.Value) {
 		case text == "0" || strings.Trim(text, "0123456789") != "":
 			v.AddTypeError(fmt.Sprintf("a whole number from 1 to %d, or none", int64(maxBudget)), "none sets no limit")
 		default:
-			yamldoc.BoundedInt(to, maxBudget)(v)
+			yamldoc.Int64Field(to, maxBudget)(v)
 		}
 	}
 }
@@ -178,10 +178,10 @@ func limitsField(to *Limits) func(yamldoc.Value) {
 		"hires":   yamldoc.CountField(&to.Hires),
 		"seconds": yamldoc.CountField(&to.Seconds),
 		"budget": yamldoc.MappingField(yamldoc.Fields{
-			"tokens":   yamldoc.BoundedInt(&to.Budget.Tokens, maxBudget),
+			"tokens":   yamldoc.Int64Field(&to.Budget.Tokens, maxBudget),
 			"cost":     priceField(&to.Budget.Cost),
-			"requests": yamldoc.BoundedInt(&to.Budget.Requests, maxBudget),
-			"calls":    yamldoc.BoundedInt(&to.Budget.Calls, maxBudget),
+			"requests": yamldoc.Int64Field(&to.Budget.Requests, maxBudget),
+			"calls":    yamldoc.Int64Field(&to.Budget.Calls, maxBudget),
 		}),
 	})
 }
@@ -190,11 +190,11 @@ func limitsField(to *Limits) func(yamldoc.Value) {
 func organizationLimitsField(to *OrganizationLimits) func(yamldoc.Value) {
 	return yamldoc.MappingField(yamldoc.Fields{
 		"rounds":                yamldoc.CountField(&to.Rounds),
-		"workspaceBytes":        yamldoc.BoundedInt(&to.WorkspaceBytes, maxWorkspaceBytes),
-		"workspaceFiles":        yamldoc.BoundedInt(&to.WorkspaceFiles, maxWorkspaceFiles),
-		"artifactBytes":         yamldoc.BoundedInt(&to.ArtifactBytes, maxArtifactBytes),
-		"connections":           yamldoc.BoundedInt(&to.Connections, maxConnections),
-		"connectionsPerAddress": yamldoc.BoundedInt(&to.ConnectionsPerAddress, maxConnections),
+		"workspaceBytes":        yamldoc.Int64Field(&to.WorkspaceBytes, maxWorkspaceBytes),
+		"workspaceFiles":        yamldoc.Int64Field(&to.WorkspaceFiles, maxWorkspaceFiles),
+		"artifactBytes":         yamldoc.Int64Field(&to.ArtifactBytes, maxArtifactBytes),
+		"connections":           yamldoc.Int64Field(&to.Connections, maxConnections),
+		"connectionsPerAddress": yamldoc.Int64Field(&to.ConnectionsPerAddress, maxConnections),
 		"roles":                 yamldoc.CountField(&to.Roles),
 		"agents":                yamldoc.CountField(&to.Agents),
 		"depth":                 yamldoc.CountField(&to.Depth),
@@ -203,9 +203,9 @@ func organizationLimitsField(to *OrganizationLimits) func(yamldoc.Value) {
 		"turns":                 yamldoc.CountField(&to.Turns),
 		"hires":                 yamldoc.CountField(&to.Hires),
 		"requests":              yamldoc.CountField(&to.Requests),
-		"diskReserve":           yamldoc.BoundedInt(&to.DiskReserve, maxDiskReserve),
-		"recordedPerTask":       yamldoc.BoundedInt(&to.RecordedPerTask, maxRecorded),
-		"recordedPerCaller":     yamldoc.BoundedInt(&to.RecordedPerCaller, maxRecorded),
-		"recorded":              yamldoc.BoundedInt(&to.Recorded, maxRecorded),
+		"diskReserve":           yamldoc.Int64Field(&to.DiskReserve, maxDiskReserve),
+		"recordedPerTask":       yamldoc.Int64Field(&to.RecordedPerTask, maxRecorded),
+		"recordedPerCaller":     yamldoc.Int64Field(&to.RecordedPerCaller, maxRecorded),
+		"recorded":              yamldoc.Int64Field(&to.Recorded, maxRecorded),
 	})
 }

@@ -205,7 +205,7 @@ func headerField(to *string) func(yamldoc.Value) {
 		if !ok {
 			return
 		}
-		name, problem := yamldoc.HeaderName(text)
+		name, problem := yamldoc.CheckHeaderName(text)
 		if problem != "" {
 			v.AddError(problem, "")
 			return

@@ -35,15 +35,15 @@ func (s *Service) introspect(ctx context.Context, from issuer, token string) (Cl
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, s.introspectionFailed()
+		return nil, s.errIntrospectionFailed()
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		return nil, s.introspectionFailed()
+		return nil, s.errIntrospectionFailed()
 	}
 	if err := strictjson.CheckObject(body, nil); err != nil {
-		return nil, s.introspectionFailed()
+		return nil, s.errIntrospectionFailed()
 	}
 	return s.checkActive(from, Claims(body))
 }
@@ -51,8 +51,8 @@ func (s *Service) introspect(ctx context.Context, from issuer, token string) (Cl
 // noRedirect follows no redirect: the token would be sent along.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// introspectionFailed leaves out the cause: a URL in it may contain the token.
-func (s *Service) introspectionFailed() error {
+// errIntrospectionFailed leaves out the cause: a URL in it may contain the token.
+func (s *Service) errIntrospectionFailed() error {
 	return errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer did not answer whether a token is active; try again later", s.config.Name)
 }
 

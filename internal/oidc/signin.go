@@ -88,7 +88,7 @@ func (s *Service) ExchangeCode(ctx context.Context, a Authorization, code, answe
 		return "", err
 	}
 	if answered != from.Issuer && (answered != "" || from.NamesIssuer) {
-		return "", s.rejectSignIn("the answer is of another issuer")
+		return "", s.errSignInRejected("the answer is of another issuer")
 	}
 	token, err := s.exchange(ctx, from, a, code)
 	if err != nil {
@@ -107,9 +107,9 @@ func (s *Service) checkSignedIn(claims Claims, a Authorization) error {
 	azp, named := claims.Field("azp")
 	switch {
 	case a.Nonce == "" || subtle.ConstantTimeCompare([]byte(gjson.ParseBytes(nonce).Str), []byte(a.Nonce)) != 1:
-		return s.rejectSignIn("the token is of another attempt")
+		return s.errSignInRejected("the token is of another attempt")
 	case named && gjson.ParseBytes(azp).Str != s.config.SignIn.ID, !named && len(audiences(claims)) > 1:
-		return s.rejectSignIn("the token was issued to another client")
+		return s.errSignInRejected("the token was issued to another client")
 	}
 	return nil
 }
@@ -127,20 +127,20 @@ func (s *Service) exchange(ctx context.Context, from issuer, a Authorization, co
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		return "", s.exchangeFailed()
+		return "", s.errExchangeFailed()
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	switch {
 	case err != nil || response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests:
-		return "", s.exchangeFailed()
+		return "", s.errExchangeFailed()
 	case response.StatusCode != http.StatusOK || strictjson.CheckObject(body, nil) != nil:
-		return "", s.rejectSignIn("the issuer does not accept the code")
+		return "", s.errSignInRejected("the issuer does not accept the code")
 	}
 	raw, _ := Claims(body).Field("id_token")
 	var token string
 	if json.Unmarshal(raw, &token) != nil || !isJWT(token) {
-		return "", s.rejectSignIn("the issuer sent no ID token")
+		return "", s.errSignInRejected("the issuer sent no ID token")
 	}
 	return token, nil
 }
@@ -159,7 +159,7 @@ func (s *Service) tokenRequest(ctx context.Context, from issuer, a Authorization
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, s.exchangeFailed()
+		return nil, s.errExchangeFailed()
 	}
 	if secret != "" && !inBody {
 		r.SetBasicAuth(url.QueryEscape(id), url.QueryEscape(secret))
@@ -169,12 +169,12 @@ func (s *Service) tokenRequest(ctx context.Context, from issuer, a Authorization
 	return r, nil
 }
 
-// exchangeFailed leaves out the cause, which may repeat what was sent.
-func (s *Service) exchangeFailed() error {
+// errExchangeFailed leaves out the cause, which may repeat what was sent.
+func (s *Service) errExchangeFailed() error {
 	return errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer did not answer to the code; try again later", s.config.Name)
 }
 
-// rejectSignIn returns the error for an attempt that failed.
-func (s *Service) rejectSignIn(reason string) error {
+// errSignInRejected returns the error for an attempt that failed.
+func (s *Service) errSignInRejected(reason string) error {
 	return errcode.New(errcode.Unauthenticated, "sign in with auth service %s: %s; begin again", s.config.Name, reason)
 }

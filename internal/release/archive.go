@@ -37,9 +37,9 @@ func (r *release) writeArchives() error {
 		if p.os == "windows" {
 			pack = packZip
 		}
-		content, err := pack(entries, r.folder(p), r.time)
+		content, err := pack(entries, r.folderName(p), r.time)
 		if err == nil {
-			err = r.add(r.archive(p), content)
+			err = r.writeFile(r.archiveName(p), content)
 		}
 		if err != nil {
 			return err
@@ -48,15 +48,15 @@ func (r *release) writeArchives() error {
 	return nil
 }
 
-// folder returns the name of the folder in the archive of a program.
-func (r *release) folder(p program) string { return r.prefix() + "_" + p.os + "_" + p.arch }
+// folderName returns the name of the folder in the archive of a program.
+func (r *release) folderName(p program) string { return r.prefix() + "_" + p.os + "_" + p.arch }
 
-// archive returns the name of the archive of a program.
-func (r *release) archive(p program) string {
+// archiveName returns the name of the archive of a program.
+func (r *release) archiveName(p program) string {
 	if p.os == "windows" {
-		return r.folder(p) + ".zip"
+		return r.folderName(p) + ".zip"
 	}
-	return r.folder(p) + ".tar.gz"
+	return r.folderName(p) + ".tar.gz"
 }
 
 // entries returns the files of an archive.

@@ -48,7 +48,7 @@ func (p program) name() string {
 
 // git runs git in a directory and returns its output.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
-	return output(exec.CommandContext(ctx, "git", args...), dir)
+	return runOutput(exec.CommandContext(ctx, "git", args...), dir)
 }
 
 // checkClean rejects a repository with uncommitted changes, which would not be in the
@@ -99,7 +99,7 @@ func build(ctx context.Context, source, work, platform string) (program, error) 
 	path := filepath.Join(work, strings.ReplaceAll(platform, "/", "-"))
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", path, "./cmd/rolecall"})...)
 	cmd.Env = slices.Concat(os.Environ(), buildEnv, []string{"GOOS=" + p.os, "GOARCH=" + p.arch})
-	_, err := output(cmd, source)
+	_, err := runOutput(cmd, source)
 	if err != nil {
 		return p, err
 	}
@@ -131,8 +131,8 @@ func readOrigin(info *debug.BuildInfo) (origin, error) {
 	return o, err
 }
 
-// output runs a command in a directory and returns its trimmed output.
-func output(cmd *exec.Cmd, dir string) (string, error) {
+// runOutput runs a command in a directory and returns its trimmed output.
+func runOutput(cmd *exec.Cmd, dir string) (string, error) {
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {

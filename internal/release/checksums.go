@@ -15,7 +15,7 @@ func (r *release) writeChecksums() error {
 	for _, f := range r.files {
 		fmt.Fprintf(&b, "%s  %s\n", f.sha256, f.name)
 	}
-	return r.add(checksumFile, []byte(b.String()))
+	return r.writeFile(checksumFile, []byte(b.String()))
 }
 
 // digest returns a SHA-256 in hexadecimal digits.

@@ -59,7 +59,7 @@ func (r *release) writeFormula() error {
 	if err := formula.Execute(&out, data); err != nil {
 		return fmt.Errorf("write the formula: %w", err)
 	}
-	return r.add(formulaFile, out.Bytes())
+	return r.writeFile(formulaFile, out.Bytes())
 }
 
 // formulaArchives lists the archives for an operating system.

@@ -16,8 +16,8 @@ const dockerfile = "../../examples/deploy/Dockerfile"
 func TestRelease_NamesInDocuments(t *testing.T) {
 	r := &release{origin: origin{version: "${VERSION}"}}
 	p := program{os: "linux", arch: "${TARGETARCH}"}
-	wantText(t, dockerfile, "ADD "+r.archive(p)+" /\n", "/"+r.folder(p)+"/"+p.name()+" /usr/bin/rolecall\n")
-	wantText(t, "../../docs/install.md", "FILE="+r.folder(program{os: "linux", arch: "amd64"})+"\n", "`"+checksumFile+"`", "`rolecall.rb`",
+	wantText(t, dockerfile, "ADD "+r.archiveName(p)+" /\n", "/"+r.folderName(p)+"/"+p.name()+" /usr/bin/rolecall\n")
+	wantText(t, "../../docs/install.md", "FILE="+r.folderName(program{os: "linux", arch: "amd64"})+"\n", "`"+checksumFile+"`", "`rolecall.rb`",
 		"`rolecall_VERSION.spdx.json`", "`rolecall_VERSION.provenance.json`", "## Build a release yourself\n", "### Unsigned provenance\n")
 }
 

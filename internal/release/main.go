@@ -61,7 +61,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := emptyDir(o.out); err != nil {
+	if err := prepareDir(o.out); err != nil {
 		return err
 	}
 	r := &release{dir: o.out, source: source, origin: programs[0].origin, programs: programs}
@@ -73,8 +73,8 @@ func run(ctx context.Context, o options) error {
 	return r.report()
 }
 
-// emptyDir makes a directory without the files of an earlier release. It leaves other files.
-func emptyDir(dir string) error {
+// prepareDir makes a directory without the files of an earlier release. It leaves other files.
+func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ type release struct {
 // file is a file of the release.
 type file struct{ name, sha256 string }
 
-// add writes a file of the release.
-func (r *release) add(name string, content []byte) error {
+// writeFile writes a file of the release.
+func (r *release) writeFile(name string, content []byte) error {
 	r.files = append(r.files, file{name, digest(content)})
 	return os.WriteFile(filepath.Join(r.dir, name), content, 0o644)
 }

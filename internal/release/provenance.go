@@ -40,7 +40,7 @@ func (r *release) writeProvenance() error {
 	if err != nil {
 		return err
 	}
-	return r.add(r.prefix()+".provenance.json", text)
+	return r.writeFile(r.prefix()+".provenance.json", text)
 }
 
 // provenance returns the predicate of the statement.

@@ -268,7 +268,7 @@ func TestEmptyDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := emptyDir(dir); err != nil {
+	if err := prepareDir(dir); err != nil {
 		t.Fatal(err)
 	}
 	if left := slices.Sorted(maps.Keys(readDir(t, dir))); !slices.Equal(left, kept) {

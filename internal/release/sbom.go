@@ -31,11 +31,11 @@ func (r *release) writeSBOM() error {
 	for i, p := range r.programs {
 		main := r.programPackage(p, r.files[i])
 		d.Packages = append(d.Packages, main)
-		d.Relationships = append(d.Relationships, relate("DOCUMENT", common.TypeRelationshipDescribe, main))
+		d.Relationships = append(d.Relationships, newRelationship("DOCUMENT", common.TypeRelationshipDescribe, main))
 		for _, m := range linkedModules(p.info) {
 			pkg := modulePackage(m)
 			linked[pkg.PackageSPDXIdentifier] = pkg
-			d.Relationships = append(d.Relationships, relate(main.PackageSPDXIdentifier, common.TypeRelationshipStaticLink, pkg))
+			d.Relationships = append(d.Relationships, newRelationship(main.PackageSPDXIdentifier, common.TypeRelationshipStaticLink, pkg))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(linked)) {
@@ -45,11 +45,11 @@ func (r *release) writeSBOM() error {
 	if err := json.Write(d, &out, json.Indent(" ")); err != nil {
 		return fmt.Errorf("write the SBOM: %w", err)
 	}
-	return r.add(name, out.Bytes())
+	return r.writeFile(name, out.Bytes())
 }
 
-// relate returns a relationship between elements of the document.
-func relate(from common.ElementID, kind string, to *v2_3.Package) *v2_3.Relationship {
+// newRelationship returns a relationship between elements of the document.
+func newRelationship(from common.ElementID, kind string, to *v2_3.Package) *v2_3.Relationship {
 	return &v2_3.Relationship{RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to.PackageSPDXIdentifier)), Relationship: kind}
 }
 

@@ -185,7 +185,7 @@ func pointAt(line string, index int) string {
 	if cut {
 		after += "…"
 	}
-	return strings.Map(printable, before+after) + "\n" + strings.Map(blankRune, before) + "^"
+	return strings.Map(printableRune, before+after) + "\n" + strings.Map(blankRune, before) + "^"
 }
 
 // byteOffset returns the offset of the character at index, or the end of a shorter
@@ -216,9 +216,9 @@ func lastRunes(text string, n int) (part string, cut bool) {
 	return text[start:], start > 0
 }
 
-// printable replaces control and invisible characters. Unlike textutil.Sanitize it
+// printableRune replaces control and invisible characters. Unlike textutil.Sanitize it
 // keeps tabs, so that the caret stays aligned.
-func printable(r rune) rune {
+func printableRune(r rune) rune {
 	if r == '\t' || unicode.IsPrint(r) {
 		return r
 	}

@@ -48,15 +48,15 @@ func (v Value) ReadNumber(most float64) (float64, bool) {
 // IntField reads a whole number from 1 to most.
 func IntField(to *int, most int64) func(Value) {
 	var n int64
-	read := BoundedInt(&n, most)
+	read := Int64Field(&n, most)
 	return func(v Value) {
 		read(v)
 		*to = int(n)
 	}
 }
 
-// BoundedInt reads a whole number from 1 to most.
-func BoundedInt(to *int64, most int64) func(Value) {
+// Int64Field reads a whole number from 1 to most.
+func Int64Field(to *int64, most int64) func(Value) {
 	return func(v Value) {
 		if n, ok := v.ReadInteger(1, most); ok {
 			*to = n

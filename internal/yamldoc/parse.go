@@ -32,7 +32,7 @@ func (f *FileText) ParseDocuments() iter.Seq2[*yaml.Node, *Error] {
 			yield(nil, e)
 			return
 		}
-		loader, err := yaml.NewLoader(strings.NewReader(f.Text), limits())
+		loader, err := yaml.NewLoader(strings.NewReader(f.Text), parserLimits())
 		for err == nil {
 			var doc yaml.Node
 			if err = loader.Load(&doc); err == nil && !isEmpty(&doc) && !yield(&doc, nil) {
@@ -45,8 +45,8 @@ func (f *FileText) ParseDocuments() iter.Seq2[*yaml.Node, *Error] {
 	}
 }
 
-// limits bounds the nesting of values.
-func limits() yaml.Option {
+// parserLimits bounds the nesting of values.
+func parserLimits() yaml.Option {
 	return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))
 }
 

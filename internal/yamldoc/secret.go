@@ -155,7 +155,7 @@ func SecretMap(to *map[string]Secret, check func(string) (string, string)) func(
 // HeaderMap reads a mapping of names of HTTP headers to secret texts. A credential must be
 // written with a variable or a file, because documents are stored with every task.
 func HeaderMap(to *map[string]Secret) func(Value) {
-	return secretMap(to, HeaderName, checkCredential)
+	return secretMap(to, CheckHeaderName, checkCredential)
 }
 
 // secretMap reads a mapping as SecretMap does. checkValue returns the problem with a value,

@@ -49,7 +49,7 @@ func isMarker(line string) bool {
 // the file: the text is padded with empty lines.
 func (d DocumentText) ParseDocument() (*yaml.Node, error) {
 	text := strings.Repeat("\n", d.Line-1) + d.Text
-	loader, err := yaml.NewLoader(strings.NewReader(text), limits())
+	loader, err := yaml.NewLoader(strings.NewReader(text), parserLimits())
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,9 @@ func ServerURL(to *string) func(Value) {
 	}
 }
 
-// HeaderName checks the name of an HTTP header for SecretMap. It returns the canonical
+// CheckHeaderName checks the name of an HTTP header for SecretMap. It returns the canonical
 // form of the name, or the problem with it.
-func HeaderName(name string) (string, string) {
+func CheckHeaderName(name string) (string, string) {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) {
 		return "", "is not a valid header name"
 	}

@@ -42,10 +42,10 @@ func (r *record) fields() yamldoc.Fields {
 		"wait":       yamldoc.DurationField(&r.Wait, time.Minute),
 		"texts":      yamldoc.TextMap(&r.Texts),
 		"key":        yamldoc.SecretField(&r.Key, &r.From),
-		"headers":    yamldoc.SecretMap(&r.Headers, yamldoc.HeaderName),
+		"headers":    yamldoc.SecretMap(&r.Headers, yamldoc.CheckHeaderName),
 		"url":        yamldoc.ServerURL(&r.URL),
 		"settings":   func(v yamldoc.Value) { r.Settings = string(v.ReadSettings()) },
-		"nested":     yamldoc.MappingField(yamldoc.Fields{"a": yamldoc.BoundedInt(&r.Nested.A, 5)}),
+		"nested":     yamldoc.MappingField(yamldoc.Fields{"a": yamldoc.Int64Field(&r.Nested.A, 5)}),
 		"later":      nil,
 	}
 }

@@ -21,10 +21,10 @@ var errClosed = errors.New("the workers of the script are closed")
 // Host keeps virtual machines that have loaded the same scripts. Their workers serve no other
 // host. There is at most one worker for each processor. It is safe for concurrent use.
 type Host struct {
-	pool    *VMPool
-	limits  js.Limits
-	scripts []Script
-	most    int // workers at the same time
+	pool        *VMPool
+	limits      js.Limits
+	scripts     []Script
+	workerLimit int // workers at the same time
 
 	life   context.Context // ends with Close
 	cancel context.CancelFunc
@@ -46,7 +46,7 @@ func (p *VMPool) NewHost(l js.Limits, scripts ...Script) *Host {
 	if l.Time <= 0 {
 		l.Time = js.DefaultTime
 	}
-	h := &Host{pool: p, limits: l, scripts: scripts, most: min(maxWorkers, runtime.GOMAXPROCS(0))}
+	h := &Host{pool: p, limits: l, scripts: scripts, workerLimit: min(maxWorkers, runtime.GOMAXPROCS(0))}
 	h.life, h.cancel = context.WithCancel(context.Background())
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *Host) pickNow() (*vmWorker, *start, error) {
 		return nil, h.starting, nil
 	}
 	best := slices.MinFunc(h.workers, (*vmWorker).compareLoad)
-	if best.queue.Load() > 0 && len(h.workers) < h.most {
+	if best.queue.Load() > 0 && len(h.workers) < h.workerLimit {
 		h.startWorker(anotherWorker)
 	}
 	return best, nil, nil

@@ -109,7 +109,7 @@ func (m *machines) call(ctx context.Context, q request) (json.RawMessage, error)
 	m.recent.MoveToFront(e)
 	value, err := e.Value.(machine).vm.CallFunction(ctx, q.Function, q.Input)
 	if len(value) > MaxStep {
-		return nil, tooLarge("returned", len(value))
+		return nil, errTooLarge("returned", len(value))
 	}
 	return value, err
 }
@@ -134,7 +134,7 @@ func (m *machines) closeAll() {
 // MaxStep is the maximum size in bytes of the argument and of the result of VM.CallFunction.
 const MaxStep = 16 << 20
 
-// tooLarge returns the error for an argument or a result that is too large.
-func tooLarge(what string, size int) error {
+// errTooLarge returns the error for an argument or a result that is too large.
+func errTooLarge(what string, size int) error {
 	return &js.Error{Kind: js.KindMemory, Message: fmt.Sprintf("the script %s %d bytes of JSON in one step: it may be %d", what, size, MaxStep)}
 }

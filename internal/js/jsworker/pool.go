@@ -128,9 +128,9 @@ func (p *Pool) take(member string) (*poolWorker, error) {
 func (p *Pool) takeIdle(member string) *poolWorker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.idle, func(w *poolWorker) bool { return w.member == member && !w.fresh() })
+	i := slices.IndexFunc(p.idle, func(w *poolWorker) bool { return w.member == member && !w.isFresh() })
 	if i < 0 {
-		i = slices.IndexFunc(p.idle, (*poolWorker).fresh)
+		i = slices.IndexFunc(p.idle, (*poolWorker).isFresh)
 	}
 	if i < 0 {
 		return nil
@@ -145,7 +145,7 @@ func (p *Pool) takeIdle(member string) *poolWorker {
 func (p *Pool) startFresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.starting || slices.ContainsFunc(p.idle, (*poolWorker).fresh) {
+	if p.closed || p.starting || slices.ContainsFunc(p.idle, (*poolWorker).isFresh) {
 		return
 	}
 	p.starting = true
@@ -217,8 +217,8 @@ type poolWorker struct {
 	expiry *time.Timer // of an idle worker
 }
 
-// fresh reports whether the worker has run no script yet and may serve any member.
-func (w *poolWorker) fresh() bool { return w.count == 0 }
+// isFresh reports whether the worker has run no script yet and may serve any member.
+func (w *poolWorker) isFresh() bool { return w.count == 0 }
 
 // maxResponse is the maximum size of a response in bytes: a result of MaxResult characters,
 // each escaped, and the fields around it.

@@ -102,7 +102,7 @@ func (r response) result() (json.RawMessage, error) {
 	allowed := []errcode.Code{errcode.ToolTimeout, errcode.NotSerializable, errcode.ResultTooLarge}
 	switch {
 	case r.Error == errcode.Internal:
-		return nil, r.internal()
+		return nil, r.internalError()
 	case !slices.Contains(allowed, r.Error):
 		r.Error = errcode.ToolExecutionFailed
 	}
@@ -118,12 +118,12 @@ func (r response) stepError() (err error, valid bool) {
 	case r.Failure != nil:
 		return r.Failure, slices.Contains([]js.ErrorKind{js.KindThrown, js.KindTimeout, js.KindMemory}, r.Failure.Kind)
 	case r.Error != "":
-		return r.internal(), r.Error == errcode.Internal
+		return r.internalError(), r.Error == errcode.Internal
 	}
 	return nil, true
 }
 
-// internal returns the error of a worker that failed itself.
-func (r response) internal() error {
+// internalError returns the error of a worker that failed itself.
+func (r response) internalError() error {
 	return fmt.Errorf("run a script in a worker: %s", textutil.OneLine(textutil.Sanitize(r.Cause), maxCause))
 }

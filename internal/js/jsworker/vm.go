@@ -24,7 +24,7 @@ type VM struct {
 // the worker in this step. After another error than a *js.Error the machine is lost.
 func (v *VM) CallFunction(ctx context.Context, function string, arg json.RawMessage) (json.RawMessage, error) {
 	if len(arg) > MaxStep {
-		return nil, tooLarge("is given", len(arg))
+		return nil, errTooLarge("is given", len(arg))
 	}
 	if !v.alone {
 		if err := v.worker.lock(ctx); err != nil {

@@ -17,7 +17,7 @@ func requestFields(it item, p *pendingTool) yamldoc.Fields {
 	return yamldoc.Fields{
 		"method":       httpMethod(&r.Method),
 		"path":         requestPath(&r.Path),
-		"headers":      yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&r.Headers, yamldoc.HeaderName)),
+		"headers":      yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&r.Headers, yamldoc.CheckHeaderName)),
 		"requestBody":  yamldoc.TextField(&r.Body),
 		"pathParams":   p.partParams("pathParams", &r.PathParams),
 		"queryParams":  p.partParams("queryParams", &r.QueryParams),
@@ -45,7 +45,7 @@ func (p *pendingTool) headerParams(to *[]string) func(yamldoc.Value) {
 		p.partParams("headerParams", to)(v)
 		for _, spec := range p.specs[before:] {
 			at := p.LocatePath(spec.At)
-			if _, problem := yamldoc.HeaderName(spec.Name); problem != "" && spec.Name != "" {
+			if _, problem := yamldoc.CheckHeaderName(spec.Name); problem != "" && spec.Name != "" {
 				at.AddError(yamldoc.QuoteText(spec.Name)+" "+problem, "")
 			}
 			if spec.Type != parameter.TypeString && spec.Type != "" {

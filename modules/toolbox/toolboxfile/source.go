@@ -127,7 +127,7 @@ func databaseFields(s *Source) yamldoc.Fields {
 func httpFields(it item, s *Source) yamldoc.Fields {
 	return yamldoc.Fields{
 		"baseUrl":                yamldoc.FileAllowed(yamldoc.ServerURL(&s.BaseURL)),
-		"headers":                yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName)),
+		"headers":                yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.Headers, yamldoc.CheckHeaderName)),
 		"queryParams":            yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.QueryParams, checkQueryName)),
 		"readOnly":               yamldoc.BoolField(&s.ReadOnly),
 		"returnFullError":        yamldoc.OptionalBool(&s.FullError),
