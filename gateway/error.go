@@ -19,11 +19,11 @@ func (a *api) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	switch status := wire.StatusOf(err); {
 	case r.Context().Err() != nil:
 	case status >= http.StatusInternalServerError:
-		a.failures.Request(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
+		a.failures.LogRequest(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
 	case errors.Is(err, wire.ErrInvalidToken):
-		a.failures.Request(slog.LevelWarn, "token rejected", auth.SenderOf(r), r, err)
+		a.failures.LogRequest(slog.LevelWarn, "token rejected", auth.SenderOf(r), r, err)
 	case status == http.StatusUnauthorized:
-		a.failures.Request(slog.LevelDebug, "unauthenticated request", auth.SenderOf(r), r, err)
+		a.failures.LogRequest(slog.LevelDebug, "unauthenticated request", auth.SenderOf(r), r, err)
 	}
 	if wire.StatusOf(err) == http.StatusUnauthorized {
 		err = a.withMetadata(r, err)
@@ -41,7 +41,7 @@ func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	if p == http.ErrAbortHandler { // deliberately aborts a response
 		panic(p)
 	}
-	a.failures.Request(slog.LevelError, "request panicked", auth.SenderOf(r), r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	a.failures.LogRequest(slog.LevelError, "request panicked", auth.SenderOf(r), r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	wire.WriteError(w, errors.New("panic"))
 }
 

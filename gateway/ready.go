@@ -39,7 +39,7 @@ func (a *api) ready(r *http.Request) (any, error) {
 func (a *api) storageReasons(r *http.Request) (list []wire.UnreadyReason) {
 	_, err := a.rt.JournalStore().ReadRecord(r.Context(), string(org.KindMeta), "epoch")
 	if err != nil && r.Context().Err() == nil {
-		a.failures.Request(slog.LevelError, "the store cannot be read", auth.SenderOf(r), r, err)
+		a.failures.LogRequest(slog.LevelError, "the store cannot be read", auth.SenderOf(r), r, err)
 		list = append(list, wire.UnreadyReason{Code: wire.UnreadyStore, Message: "the store cannot be read"})
 	}
 	if low := a.rt.CheckStorage(); low != nil {

@@ -103,7 +103,7 @@ type Image struct {
 }
 
 // IsImageType reports whether models are shown images of a media type.
-func IsImageType(mediaType string) bool { return picture.IsType(mediaType) }
+func IsImageType(mediaType string) bool { return picture.IsSupported(mediaType) }
 
 // AgentInfo identifies the agent that asks.
 type AgentInfo struct {

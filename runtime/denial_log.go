@@ -18,7 +18,7 @@ import (
 func (rt *Runtime) logDenied(by identity.Principal, role string, calls ...*gate.Admission) {
 	for _, c := range calls {
 		if !c.Allowed() && !c.Waiting() && rt.log.Enabled(rt.uncancelled, slog.LevelWarn) {
-			rt.denials.Line(slog.LevelWarn, denialTitle(by, c), rt.callOwner(by), denialAttributes(by, role, c)...)
+			rt.denials.LogLine(slog.LevelWarn, denialTitle(by, c), rt.callOwner(by), denialAttributes(by, role, c)...)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (rt *Runtime) logDeniedTask(s org.TaskSpec, code errcode.Code) {
 			list = append(list, attr)
 		}
 	}
-	rt.denials.Line(slog.LevelWarn, "request denied", rt.callOwner(s.Caller), append(list, "initial_state", logName(toolgroups.StateName(state)), "code", code)...)
+	rt.denials.LogLine(slog.LevelWarn, "request denied", rt.callOwner(s.Caller), append(list, "initial_state", logName(toolgroups.StateName(state)), "code", code)...)
 }
 
 // logText returns a text for a line of the log: shortened, and without characters that

@@ -60,7 +60,7 @@ func (s *ArtifactStore) picture(ctx context.Context, ref string, task org.Task, 
 		return tool.Content{}, nil
 	case err != nil:
 		return tool.Content{}, err
-	case a.Task != task.ID || !picture.IsType(a.MediaType) || a.Size > min(most, tool.MaxContentBytes):
+	case a.Task != task.ID || !picture.IsSupported(a.MediaType) || a.Size > min(most, tool.MaxContentBytes):
 		return tool.Content{}, nil
 	}
 	_, data, err := s.ReadArtifact(ctx, ref)

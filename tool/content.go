@@ -61,7 +61,7 @@ const (
 // IsPicture reports whether the content is shown as a picture. It holds only for contents
 // that have passed CheckContents.
 func (c *Content) IsPicture() bool {
-	return c.Note == "" && c.Size > 0 && (c.Type == ImageContent || c.Type == ResourceContent) && picture.IsType(c.MIMEType)
+	return c.Note == "" && c.Size > 0 && (c.Type == ImageContent || c.Type == ResourceContent) && picture.IsSupported(c.MIMEType)
 }
 
 // CheckContents returns contents as they may be shown and stored. What a content says about

@@ -175,7 +175,7 @@ func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup
 	cmd.Env = reexecEnv
 	cmd.WaitDelay = 200 * time.Millisecond // children of an unsandboxed job may hold its pipes open
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
-	g := procgroup.Of(cmd)
+	g := procgroup.New(cmd)
 	cmd.Cancel = func() error { g.Signal(unix.SIGKILL); return nil }
 	if unsandboxed {
 		return cmd, g

@@ -137,7 +137,7 @@ func (t *TokenStore) verifyAndRemember(r *http.Request, set *issuerSet, guard *i
 //   - ToolUnavailable if the issuer does not answer
 func (g *issuerGuard) verify(ctx context.Context, address, token string, digest [sha256.Size]byte) (claimSet, error) {
 	if g.issuer.Verifier.Introspects(token) {
-		if wait := g.failures.Wait(address); wait > 0 {
+		if wait := g.failures.WaitTime(address); wait > 0 {
 			return nil, wire.RateLimited(wait, "too many tokens of this address were not valid")
 		}
 	}

@@ -219,7 +219,7 @@ func errSignInFailed(why string) error {
 // exchangeCode exchanges a code for a verified ID token. The places of an issuer, and the
 // attempts that may fail, are shared among the addresses of senders.
 func (g *issuerGuard) exchangeCode(ctx context.Context, address string, a SignInAttempt, code, answered string) (string, error) {
-	if wait := g.failures.Wait(address); wait > 0 {
+	if wait := g.failures.WaitTime(address); wait > 0 {
 		return "", wire.RateLimited(wait, "too many attempts of this address to sign in have failed")
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)

@@ -58,7 +58,7 @@ func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *js
 	switch {
 	case o.err != nil:
 		if !errors.Is(o.err, errPanicked) && !errors.Is(o.err, context.Canceled) { // logged, or not read
-			s.failures.Failure(slog.LevelError, "MCP call failed", sender.String(), o.err, "tool", textutil.Truncate(name, tool.MaxName))
+			s.failures.LogFailure(slog.LevelError, "MCP call failed", sender.String(), o.err, "tool", textutil.Truncate(name, tool.MaxName))
 		}
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
 	case o.tokenErr != nil: // the code and the text of MCP Toolbox

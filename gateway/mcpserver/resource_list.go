@@ -124,7 +124,7 @@ func gettable(offered []tool.Definition, source string, list []tool.Prompt) []to
 // logListFailure logs that a source could not be listed, unless the gate has denied the call.
 func (s *Server) logListFailure(sc *clientScope, source string, err error) {
 	if !errors.Is(err, errNotOffered) && !errors.Is(err, context.Canceled) {
-		s.failures.Failure(slog.LevelWarn, "MCP list failed", sc.sender.String(), err, "source", source, "code", string(errcode.CodeOf(err)))
+		s.failures.LogFailure(slog.LevelWarn, "MCP list failed", sc.sender.String(), err, "source", source, "code", string(errcode.CodeOf(err)))
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Server) recoverRequest(sc *clientScope, method string, err *error) {
 	if p == nil {
 		return
 	}
-	s.failures.Failure(slog.LevelError, "MCP request panicked", sc.sender.String(), fmt.Errorf("%v\n%s", p, debug.Stack()), "method", method)
+	s.failures.LogFailure(slog.LevelError, "MCP request panicked", sc.sender.String(), fmt.Errorf("%v\n%s", p, debug.Stack()), "method", method)
 	*err = newRPCError(jsonrpc.CodeInternalError, errcode.Message(errPanicked))
 }
 

@@ -25,7 +25,7 @@ func (a *API) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	a.config.OnRefused(errcode.CodeOf(err))
 	status := statusOf(err)
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		a.failures.Request(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
+		a.failures.LogRequest(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
 	}
 	_ = wire.WriteJSON(w, status, ErrorBody{http.StatusText(status), errcode.Message(err)}) // strings can always be encoded
 }

@@ -93,7 +93,7 @@ func keyCommandEnv() []string {
 
 // runToEnd runs a command until it ends or ctx has ended, and kills its process group.
 func runToEnd(ctx context.Context, cmd *exec.Cmd) error {
-	group := procgroup.Of(cmd)
+	group := procgroup.New(cmd)
 	if err := group.Start(); err != nil {
 		return fmt.Errorf("it cannot be started: %w", err)
 	}

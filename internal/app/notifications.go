@@ -59,7 +59,7 @@ func (a *App) deliveries() map[string]metrics.Deliveries {
 func notificationSecrets(cfg *config.Config) (list []string) {
 	for _, n := range cfg.Notifications {
 		list = append(list, string(n.Secret))
-		list = append(list, redact.Values(string(n.URL))...)
+		list = append(list, redact.ValueSecrets(string(n.URL))...)
 		if u, err := url.Parse(string(n.URL)); err == nil && n.Format == config.NotifySlack {
 			list = append(list, u.Path)
 		}

@@ -16,21 +16,21 @@ func configSecrets(cfg *config.Config) []string {
 	list := append(modelSecrets(cfg), triggerSecrets(cfg)...)
 	list = append(list, notificationSecrets(cfg)...)
 	for _, i := range cfg.Gateway.Issuers {
-		list = append(list, redact.Values(string(i.ClientSecret))...)
+		list = append(list, redact.ValueSecrets(string(i.ClientSecret))...)
 	}
 	for _, s := range cfg.MCPServers {
-		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
+		list = append(list, redact.HeaderSecrets(revealSecrets(s.Headers))...)
 		list = append(list, secretValues(s.Env)...)
 		secret, key := clientSecrets(s)
-		list = append(append(list, redact.Values(secret)...), redact.Values(key)...)
+		list = append(append(list, redact.ValueSecrets(secret)...), redact.ValueSecrets(key)...)
 	}
 	for _, s := range cfg.Sources {
 		list = append(append(list, string(s.Password)), secretValues(s.QueryParams)...)
-		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
+		list = append(list, redact.HeaderSecrets(revealSecrets(s.Headers))...)
 	}
 	for _, t := range cfg.Tools {
 		if t.HTTP != nil {
-			list = append(list, redact.Headers(revealSecrets(t.HTTP.Headers))...)
+			list = append(list, redact.HeaderSecrets(revealSecrets(t.HTTP.Headers))...)
 		}
 	}
 	return list
@@ -39,7 +39,7 @@ func configSecrets(cfg *config.Config) []string {
 // secretValues returns the secrets in the values of m.
 func secretValues(m map[string]yamldoc.Secret) (list []string) {
 	for _, value := range m {
-		list = append(list, redact.Values(string(value))...)
+		list = append(list, redact.ValueSecrets(string(value))...)
 	}
 	return list
 }

@@ -20,10 +20,10 @@ func Example() {
 	l := failurelog.New(slog.New(handler))
 	r := httptest.NewRequest("GET", "/api/a%0Ab", nil)
 	for range 1000 { // of these, 10 are logged
-		l.Request(slog.LevelError, "request failed", identity.ByCaller("ann", "clerk"), r, errors.New("no room"))
+		l.LogRequest(slog.LevelError, "request failed", identity.ByCaller("ann", "clerk"), r, errors.New("no room"))
 	}
 	r = httptest.NewRequest("GET", "/api", nil)
-	l.Request(slog.LevelError, "request failed", identity.ByCaller("bob", "clerk"), r, errors.New("no room"))
+	l.LogRequest(slog.LevelError, "request failed", identity.ByCaller("bob", "clerk"), r, errors.New("no room"))
 	// Output:
 	// level=ERROR msg="request failed" remote=192.0.2.1 method=GET path=/api/a%0Ab error="no room"
 	// level=ERROR msg="request failed" remote=192.0.2.1 method=GET path=/api/a%0Ab error="no room"

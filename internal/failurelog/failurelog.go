@@ -43,7 +43,7 @@ type Log struct {
 	mu      sync.Mutex // guards the fields below
 	begin   time.Time  // of the window
 	lines   map[string]int
-	all     int
+	total   int
 	leftOut int        // since the last line
 	level   slog.Level // the highest of the lines left out
 	summary bool       // a summary is due at the end of the window
@@ -54,26 +54,26 @@ func New(log *slog.Logger) *Log {
 	return &Log{log: cmp.Or(log, slog.New(slog.DiscardHandler)), lines: map[string]int{}}
 }
 
-// Request logs the failure of an HTTP request, with the address of its sender. A sender that
+// LogRequest logs the failure of an HTTP request, with the address of its sender. A sender that
 // is not authenticated is known by that address.
-func (l *Log) Request(level slog.Level, text string, sender identity.Principal, r *http.Request, err error) {
+func (l *Log) LogRequest(level slog.Level, text string, sender identity.Principal, r *http.Request, err error) {
 	name, remote := sender.String(), hostOf(r.RemoteAddr)
 	if sender == (identity.Principal{}) {
 		name = remote
 	}
-	l.Failure(level, text, name, err, "remote", remote, "method", textutil.Truncate(r.Method, maxMethod), "path", textutil.Truncate(r.URL.EscapedPath(), maxPath))
+	l.LogFailure(level, text, name, err, "remote", remote, "method", textutil.Truncate(r.Method, maxMethod), "path", textutil.Truncate(r.URL.EscapedPath(), maxPath))
 }
 
-// Failure logs a failure of a sender with attributes, whose length the caller has to bound.
-func (l *Log) Failure(level slog.Level, text, sender string, err error, attributes ...any) {
+// LogFailure logs a failure of a sender with attributes, whose length the caller has to bound.
+func (l *Log) LogFailure(level slog.Level, text, sender string, err error, attributes ...any) {
 	if l.log.Enabled(context.Background(), level) {
-		l.Line(level, text, sender, append(attributes, "error", textutil.Truncate(err.Error(), maxError))...)
+		l.LogLine(level, text, sender, append(attributes, "error", textutil.Truncate(err.Error(), maxError))...)
 	}
 }
 
-// Line logs a line that a sender has caused, with attributes, whose length the caller has to
+// LogLine logs a line that a sender has caused, with attributes, whose length the caller has to
 // bound.
-func (l *Log) Line(level slog.Level, text, sender string, attributes ...any) {
+func (l *Log) LogLine(level slog.Level, text, sender string, attributes ...any) {
 	if !l.log.Enabled(context.Background(), level) {
 		return
 	}
@@ -94,21 +94,21 @@ func (l *Log) take(sender string, level slog.Level) (leftOut int, ok bool) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	if now.Sub(l.begin) >= window {
-		l.begin, l.all = now, 0
+		l.begin, l.total = now, 0
 		clear(l.lines)
 	}
-	if l.all >= maxLines || l.lines[sender] >= linesPerSender {
-		l.leave(level, l.begin.Add(window).Sub(now))
+	if l.total >= maxLines || l.lines[sender] >= linesPerSender {
+		l.countLeftOut(level, l.begin.Add(window).Sub(now))
 		return 0, false
 	}
-	l.all++
+	l.total++
 	l.lines[sender]++
 	leftOut, l.leftOut = l.leftOut, 0
 	return leftOut, true
 }
 
-// leave counts a line that is left out. It must be called with mu held.
-func (l *Log) leave(level slog.Level, rest time.Duration) {
+// countLeftOut counts a line that is left out. It must be called with mu held.
+func (l *Log) countLeftOut(level slog.Level, rest time.Duration) {
 	if l.leftOut++; l.leftOut == 1 || level > l.level {
 		l.level = level
 	}

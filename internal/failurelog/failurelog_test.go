@@ -24,7 +24,7 @@ func TestLog_LimitsLinesOfSender(t *testing.T) {
 		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 		fail := func(sender string, n int) {
 			for range n {
-				l.Failure(slog.LevelError, "request failed", sender, errors.New("no room"))
+				l.LogFailure(slog.LevelError, "request failed", sender, errors.New("no room"))
 			}
 		}
 		fail("ann", 1000)
@@ -64,9 +64,9 @@ func TestLog_SaysOnceWhatWasLeftOut(t *testing.T) {
 		var out buffer.SyncBuffer
 		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 		for range 25 {
-			l.Line(slog.LevelWarn, "call denied", "ann", "tool", "a\x1b[31m\nb")
+			l.LogLine(slog.LevelWarn, "call denied", "ann", "tool", "a\x1b[31m\nb")
 		}
-		l.Line(slog.LevelWarn, "call denied", "bob")
+		l.LogLine(slog.LevelWarn, "call denied", "bob")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := out.String(); lines(&out) != 11 || strings.Count(got, "leftOut=15") != 1 || strings.Contains(got, "\x1b") {
@@ -83,7 +83,7 @@ func TestLog_BoundsAndEscapesRequest(t *testing.T) {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Method = strings.Repeat("M", 60_000)
 		r.URL = &url.URL{Path: "/a\x1b[31m\n\u202e" + strings.Repeat("x", 60_000)}
-		l.Request(slog.LevelError, "request failed", sender, r, errors.New(strings.Repeat("e", 60_000)))
+		l.LogRequest(slog.LevelError, "request failed", sender, r, errors.New(strings.Repeat("e", 60_000)))
 		if s := out.String(); len(s) > 9000 || lines(&out) != 1 || !strings.Contains(s, "/a%1B[31m%0A%E2%80%AE") && !strings.Contains(s, "/a%1B%5B31m%0A%E2%80%AE") {
 			t.Errorf("%d bytes: %.300s", len(s), s)
 		}
@@ -96,7 +96,7 @@ func TestLog_KnowsUnauthenticatedSenderByHost(t *testing.T) {
 	for port := range 1000 {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = fmt.Sprint("192.0.2.1:", port)
-		l.Request(slog.LevelError, "request failed", identity.Principal{}, r, errors.New("x"))
+		l.LogRequest(slog.LevelError, "request failed", identity.Principal{}, r, errors.New("x"))
 	}
 	if n := lines(&out); n != 10 {
 		t.Errorf("one host caused %d lines, want 10", n)

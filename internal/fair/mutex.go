@@ -32,18 +32,18 @@ type keyLock struct {
 
 // Lock waits for the lock of key. The caller calls unlock once. The error is ctx's cause.
 func (m *KeyedMutex) Lock(ctx context.Context, key string) (unlock func(), err error) {
-	l := m.reference(key)
+	l := m.addUser(key)
 	select {
 	case l.held <- struct{}{}:
-		return func() { <-l.held; m.dereference(key, l) }, nil
+		return func() { <-l.held; m.removeUser(key, l) }, nil
 	case <-ctx.Done():
-		m.dereference(key, l)
+		m.removeUser(key, l)
 		return nil, context.Cause(ctx)
 	}
 }
 
-// reference returns the lock of key, and counts the caller as its user.
-func (m *KeyedMutex) reference(key string) *keyLock {
+// addUser returns the lock of key, and counts the caller as its user.
+func (m *KeyedMutex) addUser(key string) *keyLock {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, ok := m.locks[key]
@@ -58,8 +58,8 @@ func (m *KeyedMutex) reference(key string) *keyLock {
 	return l
 }
 
-// dereference removes the lock of key when it has no users any more.
-func (m *KeyedMutex) dereference(key string, l *keyLock) {
+// removeUser removes the lock of key when it has no users any more.
+func (m *KeyedMutex) removeUser(key string, l *keyLock) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l.users--; l.users == 0 {

@@ -12,7 +12,7 @@ import (
 // interval. It remembers a bounded number of keys and forgets the key that was used longest
 // ago. Without a rate it limits nothing. It is safe for concurrent use.
 type RateTable[K comparable] struct {
-	most int
+	maxKeys int
 
 	mu     sync.Mutex // guards what follows
 	limit  rate.Limit // 0 is no limit
@@ -29,7 +29,7 @@ type rateEntry[K comparable] struct {
 
 // NewRateTable returns a table without a rate, which remembers at most so many keys.
 func NewRateTable[K comparable](most int) *RateTable[K] {
-	return &RateTable[K]{most: max(most, 1), recent: list.New(), byKey: map[K]*list.Element{}}
+	return &RateTable[K]{maxKeys: max(most, 1), recent: list.New(), byKey: map[K]*list.Element{}}
 }
 
 // SetRate sets the rate of all keys. If it is another one than before, all keys may have a
@@ -49,15 +49,15 @@ func (t *RateTable[K]) SetRate(interval time.Duration, burst int) {
 	clear(t.byKey)
 }
 
-// Wait returns how long key has to wait before it may do something; 0 is not at all. It
+// WaitTime returns how long key has to wait before it may do something; 0 is not at all. It
 // counts nothing.
-func (t *RateTable[K]) Wait(key K) time.Duration { return t.wait(key, 0) }
+func (t *RateTable[K]) WaitTime(key K) time.Duration { return t.takeN(key, 0) }
 
 // Take counts that key does something, unless it has to wait. It returns how long.
-func (t *RateTable[K]) Take(key K) time.Duration { return t.wait(key, 1) }
+func (t *RateTable[K]) Take(key K) time.Duration { return t.takeN(key, 1) }
 
-// wait counts n, if key need not wait.
-func (t *RateTable[K]) wait(key K, n int) time.Duration {
+// takeN counts n, if key need not wait.
+func (t *RateTable[K]) takeN(key K, n int) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.limit == 0 {
@@ -77,7 +77,7 @@ func (t *RateTable[K]) limiterOf(key K) *rate.Limiter {
 		t.recent.MoveToFront(at)
 		return at.Value.(*rateEntry[K]).limiter
 	}
-	if t.recent.Len() >= t.most {
+	if t.recent.Len() >= t.maxKeys {
 		oldest := t.recent.Back()
 		t.recent.Remove(oldest)
 		delete(t.byKey, oldest.Value.(*rateEntry[K]).key)

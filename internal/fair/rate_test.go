@@ -29,7 +29,7 @@ func TestRateTable_LimitsEachKey(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		take("ann", 6*time.Second)
 		for range 3 {
-			if got := table.Wait("bob"); got != 0 {
+			if got := table.WaitTime("bob"); got != 0 {
 				t.Errorf("bob waits for %v", got)
 			}
 		}
@@ -56,7 +56,7 @@ func TestRateTable_ForgetsOldestKey(t *testing.T) {
 		key   string
 		waits bool
 	}{{"ann", true}, {"eve", true}, {"bob", false}} {
-		if got := table.Wait(c.key) > 0; got != c.waits {
+		if got := table.WaitTime(c.key) > 0; got != c.waits {
 			t.Errorf("%s waits: %v, want %v", c.key, got, c.waits)
 		}
 	}

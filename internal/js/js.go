@@ -102,7 +102,7 @@ func (v *VM) prepare() error {
 // of type *Error and have the place as name:line:column. They never point into a source with the
 // name "".
 func (v *VM) LoadScript(name, source string) error {
-	return v.limited(context.Background(), func() error {
+	return v.runLimited(context.Background(), func() error {
 		value, err := v.engine.EvalValue(v.addSource(name, source), quickjs.EvalGlobal)
 		if err == nil {
 			value.Free()
@@ -119,7 +119,7 @@ func (v *VM) LoadScript(name, source string) error {
 // the same error again.
 func (v *VM) CallFunction(ctx context.Context, fn string, arg json.RawMessage) (json.RawMessage, error) {
 	var result string
-	err := v.limited(ctx, func() error {
+	err := v.runLimited(ctx, func() error {
 		value, err := v.invoke.Call(quickjs.UndefinedValue, fn, string(arg))
 		result, _ = value.(string)
 		return err
@@ -143,13 +143,13 @@ func (v *VM) Close() {
 	v.engine, v.broken = nil, errors.New("the JavaScript VM is closed")
 }
 
-// limited runs fn under the VM's limits.
-func (v *VM) limited(ctx context.Context, fn func() error) error {
+// runLimited runs fn under the VM's limits.
+func (v *VM) runLimited(ctx context.Context, fn func() error) error {
 	if v.broken != nil {
 		return v.broken
 	}
 	if ctx.Err() != nil {
-		return cancelled(ctx)
+		return errCancelled(ctx)
 	}
 	w := v.watch(ctx)
 	err := fn()

@@ -38,7 +38,7 @@ func RunScript(ctx context.Context, code string, input json.RawMessage, l Limits
 	}
 	defer vm.Close()
 	var outcome string
-	err = vm.limited(ctx, func() (err error) {
+	err = vm.runLimited(ctx, func() (err error) {
 		outcome, err = vm.run(code, string(input))
 		return err
 	})

@@ -41,10 +41,10 @@ func (w watcher) run(ctx context.Context, v *VM) error {
 		return nil
 	case <-ctx.Done():
 		w.interrupt(v)
-		return cancelled(ctx)
+		return errCancelled(ctx)
 	case <-timer.C:
 		w.interrupt(v)
-		return timeout(v.limits.Time)
+		return errTimeout(v.limits.Time)
 	}
 }
 

@@ -31,9 +31,9 @@ var sizeOf = map[string]func([]byte) (width, height int, err error){
 	"image/webp": webpSize,
 }
 
-// IsType reports whether Inspect accepts a media type. It accepts image/png, image/jpeg, image/gif
+// IsSupported reports whether Inspect accepts a media type. It accepts image/png, image/jpeg, image/gif
 // and image/webp.
-func IsType(mediaType string) bool { return sizeOf[mediaType] != nil }
+func IsSupported(mediaType string) bool { return sizeOf[mediaType] != nil }
 
 // Inspect returns the type and size of the picture in data. The first bytes decide, whatever a
 // sender says. It returns an error that says why data is not shown. It is no picture, its header

@@ -92,7 +92,7 @@ func FuzzInspect(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if got, err := picture.Inspect(data); err == nil && (!picture.IsType(got.MediaType) || got.Width < 1 || got.Height > picture.MaxSide) {
+		if got, err := picture.Inspect(data); err == nil && (!picture.IsSupported(got.MediaType) || got.Width < 1 || got.Height > picture.MaxSide) {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -1,7 +1,7 @@
 // Package procgroup signals and ends process groups of started programs safely.
 //
 //	cmd.SysProcAttr = procgroup.Attributes()
-//	g := procgroup.Of(cmd)
+//	g := procgroup.New(cmd)
 //	err := g.Start()
 //	err = g.Wait()
 //
@@ -28,8 +28,8 @@ type Group struct {
 	gone bool       // the leader has ended
 }
 
-// Of returns the group of a command, which has Attributes or Setsid. Start starts it.
-func Of(cmd *exec.Cmd) *Group { return &Group{cmd: cmd, ended: make(chan struct{})} }
+// New returns the group of a command, which has Attributes or Setsid. Start starts it.
+func New(cmd *exec.Cmd) *Group { return &Group{cmd: cmd, ended: make(chan struct{})} }
 
 // Start starts the leader, once, on a thread that exists until the leader has ended. With
 // Attributes, Linux kills a program when the thread that started it ends. When the leader has

@@ -26,7 +26,7 @@ func startShell(t *testing.T, script string) (*procgroup.Group, string) {
 	}
 	t.Cleanup(func() { in.Close() })
 	cmd.Stdout = out
-	g := procgroup.Of(cmd)
+	g := procgroup.New(cmd)
 	err = g.Start()
 	out.Close()
 	if err != nil {
@@ -99,7 +99,7 @@ func TestGroup_DoesNotSignalReusedID(t *testing.T) {
 // The error of a program that cannot be started is the reason alone.
 func TestGroup_StartErrorHasNoPath(t *testing.T) {
 	for _, path := range []string{"/nonexistent/program", "rolecall-no-such-program", t.TempDir()} {
-		err := procgroup.Of(exec.Command(path)).Start()
+		err := procgroup.New(exec.Command(path)).Start()
 		if err == nil || strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v", path, err)
 		}

@@ -12,15 +12,15 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// Values returns the secrets in configured values. It returns each value, and the parts
+// ValueSecrets returns the secrets in configured values. It returns each value, and the parts
 // of it that a server may show alone, such as the password of an address. It leaves out
 // values that are certainly public: existing files, addresses of hosts, and dates.
-func Values(values ...string) (secrets []string) {
+func ValueSecrets(values ...string) (secrets []string) {
 	for _, v := range values {
 		if isPublic(v) {
 			continue
 		}
-		secrets = append(append(secrets, v), Parts(v)...)
+		secrets = append(append(secrets, v), PartSecrets(v)...)
 	}
 	return secrets
 }
@@ -41,9 +41,9 @@ func isPublic(value string) bool {
 // namedSecret matches a named secret in a list, as in a connection string.
 var namedSecret = textutil.LazyPattern(`(?i)(?:pass|password|passwd|pwd|secret|token|key|signature)\s*=\s*([^\s;&,]+)`)
 
-// Parts returns the secrets within a value. These are its lines, the credentials after the name of
+// PartSecrets returns the secrets within a value. These are its lines, the credentials after the name of
 // an authentication scheme, the password and query of an address, and named passwords.
-func Parts(value string) (secrets []string) {
+func PartSecrets(value string) (secrets []string) {
 	if strings.Contains(value, "\n") {
 		for line := range strings.Lines(value) {
 			secrets = append(secrets, strings.TrimSpace(line))
@@ -92,9 +92,9 @@ func URLSecrets(address string) (secrets []string) {
 	return secrets
 }
 
-// Headers returns the secrets in configured headers. Headers that describe a request
+// HeaderSecrets returns the secrets in configured headers. Headers that describe a request
 // have none.
-func Headers(headers map[string]string) (secrets []string) {
+func HeaderSecrets(headers map[string]string) (secrets []string) {
 	for name, value := range headers {
 		switch textproto.CanonicalMIMEHeaderKey(name) {
 		case "Accept", "Accept-Charset", "Accept-Language", "Content-Type", "Content-Language", "Cache-Control", "Origin", "User-Agent":
@@ -105,7 +105,7 @@ func Headers(headers map[string]string) (secrets []string) {
 				secrets = append(secrets, strings.TrimSpace(cookie))
 			}
 		}
-		secrets = append(secrets, Values(value)...)
+		secrets = append(secrets, ValueSecrets(value)...)
 	}
 	return secrets
 }

@@ -22,8 +22,8 @@ func TestValues_FindsPartsShownAlone(t *testing.T) {
 		"connection string": "host=db user=ann password=" + secret + " dbname=x", "other connection string": "Server=db;Pwd=" + secret + ";x=y",
 		"lines": "-----BEGIN KEY-----\n" + secret + "\n-----END KEY-----\n",
 	} {
-		if !slices.Contains(redact.Values(value), secret) {
-			t.Errorf("%s: got %q", name, redact.Values(value))
+		if !slices.Contains(redact.ValueSecrets(value), secret) {
+			t.Errorf("%s: got %q", name, redact.ValueSecrets(value))
 		}
 	}
 }
@@ -33,16 +33,16 @@ func TestValues_LeavesOutPublicValues(t *testing.T) {
 	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := redact.Values(file, "https://api.example.com", "http://127.0.0.1:8080/", "2024-06-01"); got != nil {
+	if got := redact.ValueSecrets(file, "https://api.example.com", "http://127.0.0.1:8080/", "2024-06-01"); got != nil {
 		t.Errorf("got %q", got)
 	}
-	if got := redact.Values(file+"/missing", "https://hooks.example.com/T0/secret"); len(got) != 2 {
+	if got := redact.ValueSecrets(file+"/missing", "https://hooks.example.com/T0/secret"); len(got) != 2 {
 		t.Errorf("got %q, want both", got)
 	}
 }
 
 func TestHeaders_LeavesOutDescriptions(t *testing.T) {
-	got := redact.Headers(map[string]string{
+	got := redact.HeaderSecrets(map[string]string{
 		"accept": "application/json", "Content-Type": "application/json", "User-Agent": "rolecall-bot/1",
 		"x-api-key": "sk-0123456789", "Cookie": "a=cookie-one; b=cookie-two", "Authorization": "Bearer tk-0123456789",
 	})

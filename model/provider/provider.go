@@ -57,7 +57,7 @@ type Credentials struct {
 
 // Secrets returns the key, the credentials and the secrets in the headers.
 func (c Config) Secrets() []string {
-	return append(redact.Headers(c.Header), c.Key, c.Credentials.AccessKeyID, c.Credentials.SecretKey, c.Credentials.SessionToken)
+	return append(redact.HeaderSecrets(c.Header), c.Key, c.Credentials.AccessKeyID, c.Credentials.SecretKey, c.Credentials.SessionToken)
 }
 
 // ServerWindow is the context window that a server reports for a model. The zero

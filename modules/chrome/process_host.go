@@ -76,7 +76,7 @@ func (h *hostProcess) start(executable string, s Settings) (_ *process, err erro
 	h.cmd.Dir, h.cmd.Env, h.cmd.WaitDelay = h.dir, environment(h.dir), time.Second
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = childIn, childOut, p.stderr
 	h.cmd.SysProcAttr = procgroup.Attributes()
-	h.Group = procgroup.Of(h.cmd)
+	h.Group = procgroup.New(h.cmd)
 	if err := h.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", executable, err)
 	}

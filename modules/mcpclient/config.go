@@ -130,13 +130,13 @@ func (c Config) withDefaults() (Config, error) {
 // fixedSecrets returns the secrets that the server gets and may send back. These are the values of
 // its environment and of its headers, and the secrets in its arguments and its address.
 func (c Config) fixedSecrets() []string {
-	secrets := append(redact.Headers(c.Headers), redact.URLSecrets(c.URL)...)
+	secrets := append(redact.HeaderSecrets(c.Headers), redact.URLSecrets(c.URL)...)
 	for _, arg := range c.Command.Args {
 		secrets = append(secrets, redact.URLSecrets(arg)...)
 	}
 	for _, variable := range c.Command.Env {
 		_, value, _ := strings.Cut(variable, "=")
-		secrets = append(secrets, redact.Values(value)...)
+		secrets = append(secrets, redact.ValueSecrets(value)...)
 	}
 	return secrets
 }

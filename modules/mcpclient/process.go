@@ -48,7 +48,7 @@ func startProcess(c Command, secrets *redact.Redactor) (*process, error) {
 	p.cmd.WaitDelay = stopTimeout // for its children that keep stderr open
 	p.cmd.Stderr = p.stderr
 	p.cmd.SysProcAttr = procgroup.Attributes()
-	p.group = procgroup.Of(p.cmd)
+	p.group = procgroup.New(p.cmd)
 	if err := p.launch(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), os.RemoveAll(home))
 	}

@@ -119,13 +119,13 @@ func newBase(s toolboxfile.Source) (*base, error) {
 func (b *base) redactor(headers http.Header) *redact.Redactor {
 	var secrets []string
 	for _, values := range b.query {
-		secrets = append(secrets, redact.Values(values...)...)
+		secrets = append(secrets, redact.ValueSecrets(values...)...)
 	}
 	one := map[string]string{}
 	for name := range headers {
 		one[name] = headers.Get(name)
 	}
-	return redact.New(append(secrets, redact.Headers(one)...)...)
+	return redact.New(append(secrets, redact.HeaderSecrets(one)...)...)
 }
 
 // addHeaders adds configured headers, after checking them.

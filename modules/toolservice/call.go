@@ -132,7 +132,7 @@ func (t *serviceTool) message(ctx context.Context, c tool.Call, most int) (broke
 func (t *serviceTool) callError(name string, sent bool, err error) error {
 	service := t.module.config.Service.ID
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		return reported(service, e)
+		return errReported(service, e)
 	}
 	switch {
 	case errors.Is(err, fair.ErrQueueFull):
@@ -144,7 +144,7 @@ func (t *serviceTool) callError(name string, sent bool, err error) error {
 	case errors.Is(err, broker.ErrBusy):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the broker of the tool service %q takes no messages for now; it may be called again later", name, service)
 	case errors.Is(err, errMalformed), errors.Is(err, errOversized):
-		return t.badResponse(service, err)
+		return t.errBadResponse(service, err)
 	case sent && t.definition.Effect == tool.Mutating:
 		return errcode.Wrap(errcode.ToolInterrupted, err, "%s was sent to the tool service %q and its outcome is unknown: verify the effect before retrying", name, service)
 	case sent && errors.Is(err, errTimeout):
@@ -159,8 +159,8 @@ func (t *serviceTool) callError(name string, sent bool, err error) error {
 	return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: the broker of the tool service %q cannot be reached", name, service)
 }
 
-// reported returns the error that a service has reported.
-func reported(service string, e *protocol.Error) error {
+// errReported returns the error that a service has reported.
+func errReported(service string, e *protocol.Error) error {
 	switch e.Type {
 	case protocol.ErrorRateLimited:
 		return errcode.New(errcode.ToolUnavailable, "the tool service %q has too much to do and did nothing; call again later", service)
@@ -177,8 +177,8 @@ const maxReasonText = 200
 // maxErrorText is the largest number of bytes of an error's text that the model reads.
 const maxErrorText = 4 << 10
 
-// badResponse returns the error of a call whose response cannot be used. The service has acted.
-func (t *serviceTool) badResponse(service string, err error) error {
+// errBadResponse returns the error of a call whose response cannot be used. The service has acted.
+func (t *serviceTool) errBadResponse(service string, err error) error {
 	acted := ""
 	if t.definition.Effect == tool.Mutating {
 		acted = "; it may have changed something"

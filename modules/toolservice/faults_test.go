@@ -195,7 +195,7 @@ func startFrail(t *testing.T, url string) frail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := frail{cmd, procgroup.Of(cmd), bufio.NewScanner(out)}
+	f := frail{cmd, procgroup.New(cmd), bufio.NewScanner(out)}
 	if err := f.group.Start(); err != nil {
 		t.Fatal(err)
 	}

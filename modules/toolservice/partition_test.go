@@ -131,7 +131,7 @@ func startHost(t *testing.T, i int) host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	group := procgroup.Of(cmd)
+	group := procgroup.New(cmd)
 	if err := group.Start(); err != nil {
 		t.Fatal(err)
 	}

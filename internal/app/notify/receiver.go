@@ -190,7 +190,7 @@ var errTooOld = errors.New("the receiver did not accept the messages before it, 
 // log writes a line about an error, without secrets.
 func (r *receiver) log(level slog.Level, text string, err error, attributes ...any) {
 	err = r.engine.config.Redact().RedactError(err)
-	r.engine.log.Failure(level, text, r.Name, err, append(attributes, "notification", r.Name)...)
+	r.engine.log.LogFailure(level, text, r.Name, err, append(attributes, "notification", r.Name)...)
 }
 
 // drop gives up a message.

@@ -41,7 +41,7 @@ func (e *Engine) fireSchedules(ctx context.Context, rules []Rule) (delay time.Du
 func (e *Engine) fireSchedule(ctx context.Context, r Rule, at time.Time, missed int) bool {
 	text := at.UTC().Format(time.RFC3339)
 	if missed > 0 {
-		e.log.Line(slog.LevelWarn, "trigger missed times of its schedule", "trigger:"+r.Name, "trigger", r.Name, "missed", missed, "at", text)
+		e.log.LogLine(slog.LevelWarn, "trigger missed times of its schedule", "trigger:"+r.Name, "trigger", r.Name, "missed", missed, "at", text)
 	}
 	_, err := e.startWith(ctx, r, org.TaskTrigger{Missed: missed}, "at:"+text, map[string]any{"trigger": r.Name, "scheduled": text})
 	if err != nil && ctx.Err() == nil {

@@ -176,7 +176,7 @@ func (e *Engine) FireDue(ctx context.Context) time.Duration {
 	rules, ended, rescan := e.takeDue()
 	before, err := e.restore(ctx, rules)
 	if err != nil {
-		e.log.Failure(slog.LevelError, "record of triggers not read", "triggers", err)
+		e.log.LogFailure(slog.LevelError, "record of triggers not read", "triggers", err)
 		e.putBack(ended)
 		return maxDelay
 	}
@@ -206,7 +206,7 @@ func (e *Engine) putBack(ended []identity.TaskID) {
 
 // logFailure logs a start that failed.
 func (e *Engine) logFailure(r Rule, err error) {
-	e.log.Failure(slog.LevelWarn, "trigger started no task", identity.ByTrigger(r.Name, r.RoleID).String(), err, "trigger", r.Name)
+	e.log.LogFailure(slog.LevelWarn, "trigger started no task", identity.ByTrigger(r.Name, r.RoleID).String(), err, "trigger", r.Name)
 }
 
 // record is what is stored about triggers.
@@ -283,7 +283,7 @@ func (e *Engine) firstSeen(name string) (since time.Time, seq uint64) {
 // them again.
 func (e *Engine) save(ctx context.Context, data []byte) {
 	if err := e.config.Runtime.OwnerStore().WriteValue(context.WithoutCancel(ctx), storeOwner, data); err != nil {
-		e.log.Failure(slog.LevelError, "record of triggers not written", "triggers", err)
+		e.log.LogFailure(slog.LevelError, "record of triggers not written", "triggers", err)
 	}
 }
 

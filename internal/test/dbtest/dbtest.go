@@ -122,7 +122,7 @@ func (s *server) run(argv []string) error {
 	cmd := s.command(argv...)
 	log, stderr := io.Pipe()
 	cmd.Stderr = stderr
-	group := procgroup.Of(cmd)
+	group := procgroup.New(cmd)
 	if err := group.Start(); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func startJokes(t *testing.T, b dbtest.Broker, version, topic string, args ...st
 	t.Helper()
 	cmd, log := python(b, version, append([]string{"service.py", "--pubsub-backend", "rabbitmq", "--no-metrics", "--topic", topic}, args...)...), &buffer.SyncBuffer{}
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, procgroup.Attributes()
-	group := procgroup.Of(cmd)
+	group := procgroup.New(cmd)
 	if err := group.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func start(t *testing.T, cmd *exec.Cmd) *buffer.SyncBuffer {
 	t.Helper()
 	log := &buffer.SyncBuffer{}
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, procgroup.Attributes()
-	group := procgroup.Of(cmd)
+	group := procgroup.New(cmd)
 	if err := group.Start(); err != nil {
 		t.Fatal(err)
 	}

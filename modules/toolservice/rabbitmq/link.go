@@ -46,8 +46,8 @@ func (d *driver) openSession(q broker.Queues) (*session, error) {
 	return s, nil
 }
 
-// ready returns the session that requests are sent on.
-func (l *link) ready() (*session, error) {
+// currentSession returns the session that requests are sent on.
+func (l *link) currentSession() (*session, error) {
 	switch s, connected := l.CurrentSession(); {
 	case !connected:
 		return nil, broker.ErrUnavailable
@@ -69,7 +69,7 @@ func (l *link) Send(ctx context.Context, m broker.Message) (sent bool, err error
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
-	s, err := l.ready()
+	s, err := l.currentSession()
 	if err != nil {
 		<-l.publishes
 		return false, fmt.Errorf("%w: %s", err, l.driver.config.Name)

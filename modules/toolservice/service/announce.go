@@ -66,8 +66,8 @@ func isOwnQueue(queue, id string) bool {
 	return ok && err == nil && t == own
 }
 
-// reconnected announces the service again soon.
-func (a *announcer) reconnected(*nats.Conn) {
+// announceAgain announces the service again soon.
+func (a *announcer) announceAgain(*nats.Conn) {
 	select {
 	case a.again <- struct{}{}:
 	default:

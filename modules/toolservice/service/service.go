@@ -67,17 +67,17 @@ type Handler func(ctx context.Context, c *Call) (string, error)
 
 // Service is a running service. Its methods are safe for concurrent use.
 type Service struct {
-	options Options
-	handler Handler
-	subject string
-	signer  *protocol.Signer // verifies call tokens
-	conn    *nats.Conn
-	says    *announcer // nil without tools
-	sub     *nats.Subscription
-	slots   chan struct{} // one element for each call in progress
-	calls   sync.WaitGroup
-	ctx     context.Context // of all calls
-	cancel  context.CancelFunc
+	options   Options
+	handler   Handler
+	subject   string
+	signer    *protocol.Signer // verifies call tokens
+	conn      *nats.Conn
+	announcer *announcer // nil without tools
+	sub       *nats.Subscription
+	slots     chan struct{} // one element for each call in progress
+	calls     sync.WaitGroup
+	ctx       context.Context // of all calls
+	cancel    context.CancelFunc
 }
 
 // Run starts a service and answers calls until ctx ends. Then it takes no more requests, waits for
@@ -107,14 +107,14 @@ func Start(o Options, h Handler) (*Service, error) {
 	}
 	s := &Service{options: o, handler: h, subject: topic.Subject(), signer: protocol.NewSigner(o.Key), slots: make(chan struct{}, cmp.Or(o.MaxConcurrent, 16))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if s.says, err = newAnnouncer(s); err != nil {
+	if s.announcer, err = newAnnouncer(s); err != nil {
 		return nil, fmt.Errorf("start the tool service %s: %w", o.ID, err)
 	}
 	if err := s.connect(); err != nil {
 		return nil, err
 	}
-	if s.says != nil {
-		go s.says.run()
+	if s.announcer != nil {
+		go s.announcer.run()
 	}
 	return s, nil
 }
@@ -125,8 +125,8 @@ func (s *Service) connect() (err error) {
 	if s.options.Key != "" {
 		list = append(list, nats.UserInfo(s.options.ID, s.options.Key))
 	}
-	if s.says != nil {
-		list = append(list, nats.ReconnectHandler(s.says.reconnected))
+	if s.announcer != nil {
+		list = append(list, nats.ReconnectHandler(s.announcer.announceAgain))
 	}
 	list = append(list, s.options.Connect...)
 	if s.conn, err = nats.Connect(cmp.Or(s.options.URL, nats.DefaultURL), list...); err != nil {
@@ -168,7 +168,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // Stop takes no more calls, waits for calls in progress and disconnects. Calls that are not done
 // after StopTimeout are told to end; the error says so. Stop is called once.
 func (s *Service) Stop() error {
-	s.says.end()
+	s.announcer.end()
 	err := s.waitForCalls()
 	s.cancel()
 	if s.conn.IsConnected() {

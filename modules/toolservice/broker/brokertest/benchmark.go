@@ -78,7 +78,7 @@ func (w *waiters) roundTrip(b *testing.B, l broker.Link, id string) {
 	select {
 	case <-done:
 		w.times <- time.Since(start)
-	case <-time.After(patience):
+	case <-time.After(receiveTimeout):
 		b.Errorf("no response to %s arrived", id)
 	}
 }

@@ -31,8 +31,8 @@ type Target struct {
 	ReportsNoService bool
 }
 
-// patience is how long a test waits for a message that should come.
-const patience = 30 * time.Second
+// receiveTimeout is how long a test waits for a message that should come.
+const receiveTimeout = 30 * time.Second
 
 // TestDriver runs all tests as subtests.
 func TestDriver(t *testing.T, target Target) {
@@ -79,7 +79,7 @@ type client struct {
 func open(t testing.TB, d broker.Driver, q broker.Queues) *client {
 	t.Helper()
 	c := &client{t: t, deliveries: make(chan broker.Delivery, 10_000)}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), receiveTimeout)
 	defer cancel()
 	l, err := d.Open(ctx, q, func(d broker.Delivery) { c.deliveries <- d })
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *client) next() broker.Delivery {
 	select {
 	case d := <-c.deliveries:
 		return d
-	case <-time.After(patience):
+	case <-time.After(receiveTimeout):
 		c.t.Fatal("no response arrived")
 	}
 	return broker.Delivery{}
