@@ -4,7 +4,8 @@
 //	l := failurelog.New(log)
 //	l.Request(slog.LevelError, "request failed", sender, r, err)
 //
-// It does not decide what is a failure, and it does not answer requests.
+// It does not decide what is a failure, and it does not answer requests. Bound limits the lines of a program
+// that is not trusted.
 package failurelog
 
 import (
@@ -38,7 +39,8 @@ const (
 // the end of the window, says how many lines were left out. All methods are safe for
 // concurrent use.
 type Log struct {
-	log *slog.Logger
+	log       *slog.Logger
+	perSender int // lines of one sender in a window
 
 	mu      sync.Mutex // guards the fields below
 	begin   time.Time  // of the window
@@ -51,7 +53,44 @@ type Log struct {
 
 // New returns a Log that writes to log. A nil log discards.
 func New(log *slog.Logger) *Log {
-	return &Log{log: cmp.Or(log, slog.New(slog.DiscardHandler)), lines: map[string]int{}}
+	return &Log{log: cmp.Or(log, slog.New(slog.DiscardHandler)), perSender: linesPerSender, lines: map[string]int{}}
+}
+
+// Bound returns a logger for what one program that is not trusted causes. All of its lines together have the limit
+// that a Log has for all senders.
+func Bound(log *slog.Logger) *slog.Logger {
+	limit := New(log)
+	limit.perSender = maxLines
+	return slog.New(bounded{limit.log.Handler(), limit})
+}
+
+// bounded is a handler that leaves out lines over a limit.
+type bounded struct {
+	slog.Handler
+	limit *Log
+}
+
+// Handle implements slog.Handler.
+func (b bounded) Handle(ctx context.Context, r slog.Record) error {
+	leftOut, ok := b.limit.take("", r.Level)
+	if !ok {
+		return nil
+	}
+	if leftOut > 0 {
+		r = r.Clone()
+		r.Add("leftOut", leftOut)
+	}
+	return b.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (b bounded) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return bounded{b.Handler.WithAttrs(attrs), b.limit}
+}
+
+// WithGroup implements slog.Handler.
+func (b bounded) WithGroup(name string) slog.Handler {
+	return bounded{b.Handler.WithGroup(name), b.limit}
 }
 
 // LogRequest logs the failure of an HTTP request, with the address of its sender. A sender that
@@ -97,7 +136,7 @@ func (l *Log) take(sender string, level slog.Level) (leftOut int, ok bool) {
 		l.begin, l.total = now, 0
 		clear(l.lines)
 	}
-	if l.total >= maxLines || l.lines[sender] >= linesPerSender {
+	if l.total >= maxLines || l.lines[sender] >= l.perSender {
 		l.countLeftOut(level, l.begin.Add(window).Sub(now))
 		return 0, false
 	}

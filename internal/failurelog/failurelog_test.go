@@ -102,3 +102,28 @@ func TestLog_KnowsUnauthenticatedSenderByHost(t *testing.T) {
 		t.Errorf("one host caused %d lines, want 10", n)
 	}
 }
+
+// All that is logged to a bounded logger shares one limit, also with attributes and in a group.
+func TestBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out buffer.SyncBuffer
+		l := failurelog.Bound(slog.New(slog.NewTextHandler(&out, nil)).With("module", "far"))
+		for i := range 400 {
+			l.Warn("question declined", "number", i)
+			l.With("tool", "act").Error("tool left out")
+			l.WithGroup("server").Info("connected")
+		}
+		if n := lines(&out); n != 100 || strings.Count(out.String(), "module=far") != 100 {
+			t.Errorf("%d lines, want 100", n)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if text := out.String(); lines(&out) != 101 || !strings.Contains(text, "level=ERROR msg=\"lines of this log were left out\" module=far leftOut=1100") {
+			t.Errorf("the lines that were left out: %.300s", text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:])
+		}
+		l.Warn("question declined")
+		if n := lines(&out); n != 102 {
+			t.Errorf("%d lines in the next window", n)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -279,6 +281,25 @@ func TestElicit_WithoutCall(t *testing.T) {
 	}
 	if asked == 0 {
 		t.Error("there is no session")
+	}
+}
+
+// A server that asks all the time does not fill the log.
+func TestElicit_FloodIsNotLogged(t *testing.T) {
+	fx := newFixture(t)
+	c, server := askingServer(t, "2025-11-25")
+	var log buffer.SyncBuffer
+	c.Host.Log = slog.New(slog.NewTextHandler(&log, nil))
+	fx.load(c)
+	for session := range server.Sessions() {
+		for range 300 {
+			if _, err := session.Elicit(t.Context(), &sdk.ElicitParams{Message: "Anybody?"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n == 0 || n > 110 {
+		t.Errorf("300 questions are %d lines of the log", n)
 	}
 }
 

@@ -19,7 +19,6 @@
 package mcpclient
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/argschema"
+	"github.com/rolecall/rolecall/internal/failurelog"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 	"github.com/rolecall/rolecall/tool"
@@ -62,7 +62,7 @@ func New(c Config) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := cmp.Or(c.Host.Log, slog.New(slog.DiscardHandler))
+	log := failurelog.Bound(c.Host.Log)
 	m := &Module{config: c, owner: modules.OwnerOf(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}, stopLogins: func() {}}
 	m.reconnector = newReconnector(c, log, m.updateTools)
 	m.callers = newCallerConns(c, log)
