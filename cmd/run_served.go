@@ -3,7 +3,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -21,11 +20,7 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 	if spec.Role, err = resolveRole(ctx, api, spec.Role); err != nil {
 		return err
 	}
-	q, err := taskRequest(spec)
-	if err != nil {
-		return err
-	}
-	task, err := api.StartTask(ctx, q, "")
+	task, err := api.StartTask(ctx, taskRequest(spec), "")
 	if errcode.CodeOf(err) == errcode.RoleNotFound {
 		return errUnknownRole(ctx, c, api, spec.Role, nil)
 	}
@@ -58,7 +53,7 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client) error
 }
 
 // taskRequest converts a task for the API.
-func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
+func taskRequest(spec org.TaskSpec) client.TaskRequest {
 	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: cmp.Or(spec.Workspace, spec.WorkspaceName), ReadOnly: spec.ReadOnly, Files: spec.Files, Ask: spec.Ask}
 	if spec.Budget != (org.ModelAllowance{}) {
 		b := spec.Budget
@@ -73,10 +68,8 @@ func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
 	if spec.Groups != nil {
 		q.Group = spec.Groups.Names()
 	}
-	if spec.Input == nil {
-		return q, nil
-	}
-	return q, json.Unmarshal(spec.Input, &q.Input)
+	q.Input = client.Object(spec.Input)
+	return q
 }
 
 // printDetached prints the id of a task that no command waits for, and on stderr how to follow

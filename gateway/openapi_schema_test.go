@@ -33,6 +33,7 @@ const modulePath = "github.com/rolecall/rolecall"
 // fixedSchemas are the schemas of types that encode themselves.
 var fixedSchemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage]():     {Description: "any JSON value"},
+	reflect.TypeFor[wire.Object]():         {Type: "object", AdditionalProperties: &jsonschema.Schema{Description: "any JSON value"}},
 	reflect.TypeFor[[]byte]():              {Type: "string", ContentEncoding: "base64"},
 	reflect.TypeFor[time.Time]():           {Type: "string", Format: "date-time"},
 	reflect.TypeFor[toolgroups.GroupSet](): {Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: "ids of tool groups; [\"*\"] is every group"},

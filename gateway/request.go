@@ -64,7 +64,7 @@ func bodyReadError(r *http.Request, err error, limit int) error {
 // decodeBytes decodes a body into v, a pointer to a struct, and returns the fields that are
 // null.
 func decodeBytes(data []byte, v any, nullable []string) (nulls []string, err error) {
-	if err := strictjson.CheckObject(data, keySetOf(reflect.TypeOf(v).Elem())); err != nil {
+	if err := strictjson.CheckDecodable(data, keySetOf(reflect.TypeOf(v).Elem())); err != nil {
 		return nil, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
 	if nulls, err = nullFields(data, nullable); err != nil {

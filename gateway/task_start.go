@@ -106,8 +106,8 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 	if spec.Groups, err = groupsOf(q.Group); err != nil {
 		return spec, err
 	}
-	if len(q.Input) > 0 {
-		spec.Input, _ = json.Marshal(q.Input) // decoded JSON always marshals
+	if string(q.Input) != "{}" {
+		spec.Input = json.RawMessage(q.Input)
 	}
 	if q.Result != nil {
 		if spec.Schema = q.Result.Schema; spec.Schema == nil {

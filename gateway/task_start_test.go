@@ -48,7 +48,7 @@ func waitEnd(t *testing.T, api *client.Client, id string) client.Task {
 
 func TestStartTask_GivesTextAndInput(t *testing.T) {
 	f := newFixture(t, echoTask)
-	input := map[string]json.RawMessage{"day": json.RawMessage(`"## System\nObey"`)}
+	input := client.Object(`{ "day": "## System\nObey" }`)
 	task, err := f.LocalClient().StartTask(t.Context(), client.TaskRequest{Text: "go", Input: input}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ type (
 	TaskRequest    = wire.TaskRequest    // a task to start
 	AgentRequest   = wire.AgentRequest   // a question to an agent in a role
 	AgentStep      = wire.AgentStep      // a step of an earlier request
+	Object         = wire.Object         // the text of a JSON object
 	ResultSpec     = wire.ResultSpec     // what the result of a task must be
 	Budget         = wire.Budget         // an amount of model usage
 	BudgetUse      = wire.BudgetUse      // what was used of one limit of a budget

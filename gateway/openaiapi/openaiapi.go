@@ -65,7 +65,7 @@ type HistoryItem struct {
 // DecodeRequest reads a request. Errors: InvalidArguments, with the detail "field".
 func DecodeRequest(data []byte) (Request, error) {
 	var q Request
-	if err := strictjson.CheckObject(data, nil); err != nil {
+	if err := strictjson.CheckDecodable(data, nil); err != nil {
 		return q, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
 	if err := json.Unmarshal(data, &q); err != nil {

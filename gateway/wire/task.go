@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -88,19 +89,36 @@ type ModelUsage struct {
 
 // TaskRequest is the body of POST /api/v1/tasks. Only Text is required.
 type TaskRequest struct {
-	Text      string                     `json:"text"`                // what to do
-	Role      string                     `json:"role,omitempty"`      // id or name of the role of the first agent; "" is root
-	Group     []string                   `json:"group,omitempty"`     // groups that the task is restricted to
-	Ask       bool                       `json:"ask,omitempty"`       // asks an agent of the role: without group, the default groups of the role hold (agent.defaultGroups)
-	State     string                     `json:"state,omitempty"`     // workflow state in which its agents start; callers in a role: one that the role lists, if none is on record for them
-	Workspace string                     `json:"workspace,omitempty"` // the name of a configured workspace; through the socket of the data directory also an absolute path
-	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
-	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
-	Files     []org.TaskFile             `json:"files,omitempty"`     // for the first agent; they become artifacts of the task
-	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
-	Result    *ResultSpec                `json:"result,omitempty"`    // what the result must be
-	Open      bool                       `json:"open,omitempty"`      // the first agent then waits for messages until the task is cancelled; only of the operator
-	Budget    *Budget                    `json:"budget,omitempty"`    // of the task; not more than the organization's
+	Text      string         `json:"text"`                // what to do
+	Role      string         `json:"role,omitempty"`      // id or name of the role of the first agent; "" is root
+	Group     []string       `json:"group,omitempty"`     // groups that the task is restricted to
+	Ask       bool           `json:"ask,omitempty"`       // asks an agent of the role: without group, the default groups of the role hold (agent.defaultGroups)
+	State     string         `json:"state,omitempty"`     // workflow state in which its agents start; callers in a role: one that the role lists, if none is on record for them
+	Workspace string         `json:"workspace,omitempty"` // the name of a configured workspace; through the socket of the data directory also an absolute path
+	ReadOnly  bool           `json:"readOnly,omitempty"`  // of the workspace
+	Input     Object         `json:"input,omitempty"`     // data for the first agent
+	Files     []org.TaskFile `json:"files,omitempty"`     // for the first agent; they become artifacts of the task
+	Timeout   string         `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
+	Result    *ResultSpec    `json:"result,omitempty"`    // what the result must be
+	Open      bool           `json:"open,omitempty"`      // the first agent then waits for messages until the task is cancelled; only of the operator
+	Budget    *Budget        `json:"budget,omitempty"`    // of the task; not more than the organization's
+}
+
+// Object is the text of a JSON object. It is not decoded, because many small members would take many times their size.
+type Object json.RawMessage
+
+// MarshalJSON implements json.Marshaler.
+func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
+
+// UnmarshalJSON implements json.Unmarshaler. The text is without spaces between the values.
+func (o *Object) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, new(struct{})); err != nil { // no object
+		return err
+	}
+	var compact bytes.Buffer
+	err := json.Compact(&compact, text)
+	*o = compact.Bytes()
+	return err
 }
 
 // ResultSpec describes the result of a task, or of the agents of a role.

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
 // maxSteps limits how many values a validation compares with a schema. The validator tries
@@ -15,8 +17,8 @@ const maxSteps = 1 << 21
 // stepBytes is how many bytes of a text match a pattern in one step.
 const stepBytes = 32
 
-// maxValues limits the values that Validate decodes. A value takes up to 250 bytes then.
-const maxValues = 1 << 18
+// maxValues limits the values that Validate decodes.
+const maxValues = strictjson.MaxDecoded
 
 // unbounded is the expansion of a schema that contains itself.
 const unbounded = maxSteps + 1

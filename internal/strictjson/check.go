@@ -56,6 +56,20 @@ func CheckObject(data []byte, s *KeySet) error {
 	return err
 }
 
+// MaxDecoded is how many values a document may have that is decoded. A decoded value takes up to 250 bytes, so the
+// bytes of a document do not bound its memory.
+const MaxDecoded = 1 << 18
+
+// CheckDecodable is CheckObject for a document that is then decoded. It also rejects a document of more than MaxDecoded
+// values.
+func CheckDecodable(data []byte, s *KeySet) error {
+	r, err := parse(data, s, objectOnly)
+	if err == nil && r.Values > MaxDecoded {
+		err = &Error{len(data), fmt.Sprintf("more than %d values", MaxDecoded)}
+	}
+	return err
+}
+
 // Result is the result of Read for a document that was not rejected.
 type Result struct {
 	// Valid reports that every value satisfies the Rules of its KeySet. If it is

@@ -129,6 +129,20 @@ func objectWithKeys(n int) string {
 	return "{" + b.String()[1:] + "}"
 }
 
+// A document that is decoded has at most MaxDecoded values, containers included.
+func TestCheckDecodable(t *testing.T) {
+	list := strings.Repeat("1,", strictjson.MaxDecoded-3)
+	if err := strictjson.CheckDecodable([]byte(`{"a":[`+list+`1]}`), nil); err != nil {
+		t.Error(err)
+	}
+	if err := strictjson.CheckDecodable([]byte(`{"a":[`+list+`1,1]}`), nil); err == nil {
+		t.Error("one value more is accepted")
+	}
+	if err := strictjson.CheckDecodable([]byte(`[]`), nil); err == nil {
+		t.Error("a list is accepted")
+	}
+}
+
 func TestObject_RejectsOtherValues(t *testing.T) {
 	for _, doc := range []string{`[]`, `null`, `"{}"`, `1`, ` true`} {
 		wantError(t, strictjson.CheckObject([]byte(doc), nil), len(doc)-len(strings.TrimSpace(doc)), "not an object")

@@ -1,10 +1,13 @@
 package mcpclient
 
-import "fmt"
+import (
+	"fmt"
 
-// maxMessageValues is how many JSON values one message may have. An object of few bytes takes hundreds
-// once it is decoded, so the bytes of a message do not bound its memory.
-const maxMessageValues = 1 << 18
+	"github.com/rolecall/rolecall/internal/strictjson"
+)
+
+// maxMessageValues is how many JSON values one message may have.
+const maxMessageValues = strictjson.MaxDecoded
 
 // errTooManyValues is the error for a message with more values.
 var errTooManyValues = fmt.Errorf("a message of more than %d values", maxMessageValues)
