@@ -46,7 +46,7 @@ func (a *api) sessionRoutes() []route {
 			method: "GET", path: auth.CallbackPath, id: "finishSignIn", summary: "Begin the session of a browser that comes back from an issuer",
 			params: []parameter{
 				{name: "state", about: "what was sent to the issuer"}, {name: "code", about: "the authorization code"},
-				{name: "iss", about: "the issuer (RFC 9207)"}, {name: "error", about: "why the issuer has not signed the user in"},
+				{name: "issuer", about: "name of the issuer, if users sign in with several"}, {name: "iss", about: "the issuer (RFC 9207)"}, {name: "error", about: "why the issuer has not signed the user in"},
 			},
 			anyQuery: true, scopes: public, status: http.StatusSeeOther, errors: []errcode.Code{wire.RouteNotFound, errcode.ToolUnavailable}, serve: explainToBrowser(a.finishSignIn),
 		},

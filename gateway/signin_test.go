@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/oidc"
 	"github.com/rolecall/rolecall/internal/test/oidctest"
@@ -51,6 +52,16 @@ func newSignInFixture(t *testing.T) (*sessionFixture, *oidctest.SignInIssuer) {
 // have the role of the fixture.
 func withSignIn(t *testing.T, idp *oidctest.SignInIssuer) *sessionFixture {
 	t.Helper()
+	f, issuer := signInIssuer(t, idp)
+	if err := f.tokens.ReplaceIssuers([]auth.Issuer{issuer}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// signInIssuer returns a gateway, and the issuer of withSignIn.
+func signInIssuer(t *testing.T, idp *oidctest.SignInIssuer) (*sessionFixture, auth.Issuer) {
+	t.Helper()
 	f := newSessionFixture(t)
 	service := func(c oidc.Config) *oidc.Service {
 		c.Name, c.Issuer = "corp", idp.URL
@@ -60,15 +71,11 @@ func withSignIn(t *testing.T, idp *oidctest.SignInIssuer) *sessionFixture {
 		}
 		return made
 	}
-	issuer := auth.Issuer{
+	return f, auth.Issuer{
 		Name: "corp", URL: idp.URL, User: "sub", Rules: []auth.ClaimRule{{Claim: "/groups", Value: "staff", Scope: auth.ScopeRole, Role: f.role.ID}},
 		Verifier: browserSignIn{service(oidc.Config{Audience: []string{"api"}})},
 		SignIn:   browserSignIn{service(oidc.Config{Audience: []string{idp.Client}, SignIn: &oidc.SignInClient{ID: idp.Client, Secret: idp.Secret}})},
 	}
-	if err := f.tokens.ReplaceIssuers([]auth.Issuer{issuer}); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 // visitIssuer begins to sign in and lets the issuer answer. It returns the address to which the
@@ -128,6 +135,54 @@ func TestSignIn_EndsWithToken(t *testing.T) {
 	b.want(200, "/api/v1/tools", "")
 	f.later.Add(int64(11 * time.Minute))
 	b.want(401, "/api/v1/tools", "")
+}
+
+// hostileSignIn is an issuer that keeps the codes that it is sent.
+type hostileSignIn struct {
+	auth.BrowserSignIn
+	codes []string
+}
+
+func (h *hostileSignIn) IDToken(_ context.Context, _ auth.SignInAttempt, code, _ string) (string, error) {
+	h.codes = append(h.codes, code)
+	return "", errcode.New(errcode.Unauthenticated, "no")
+}
+
+// An issuer that sends its user on to another issuer is not sent the code of that one, also if that one does not name
+// itself in its answers. With the code it could sign in as the user.
+func TestSignIn_CodeOfOtherIssuer(t *testing.T) {
+	corp := oidctest.NewSignInIssuer(t)
+	f, issuer := signInIssuer(t, corp)
+	hostile, other := &hostileSignIn{BrowserSignIn: issuer.SignIn}, issuer
+	other.Name, other.URL, other.SignIn = "hostile", "http://127.0.0.1:1", hostile
+	if err := f.tokens.ReplaceIssuers([]auth.Issuer{issuer, other}); err != nil {
+		t.Fatal(err)
+	}
+	attacker, user := f.browser(), f.browser()
+	begin := func(b *browser, name string) *url.URL {
+		answer, _ := b.send("/ui/login?issuer="+name, "")
+		to, err := answer.Location()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	atCorp, q := begin(attacker, "corp"), begin(user, "hostile").Query()
+	sentOn := atCorp.Query()
+	sentOn.Set("state", q.Get("state"))
+	atCorp.RawQuery = sentOn.Encode()
+	answer, text := user.send("GET "+atCorp.String(), "")
+	back, err := answer.Location()
+	if err != nil || back.Query().Get("code") == "" {
+		t.Fatalf("the issuer: %v %s", err, text)
+	}
+	user.want(401, "GET "+back.String(), "")
+	if len(hostile.codes) > 0 {
+		t.Errorf("the other issuer was sent the codes %q", hostile.codes)
+	}
+	own := f.browser()
+	own.want(303, "GET "+own.visitIssuer("?issuer=corp").String(), "")
+	own.want(200, "/api/v1/tools", "")
 }
 
 // What an issuer signs for this program is not accepted in place of a token of the API.

@@ -114,7 +114,7 @@ func (t *TokenStore) BeginSignIn(w http.ResponseWriter, r *http.Request, issuer,
 		return "", errcode.New(errcode.InvalidArguments, "query parameter \"to\" is not a path of this gateway").With("field", "to")
 	}
 	a := loginAttempt{
-		SignInAttempt: SignInAttempt{Redirect: base + CallbackPath, State: randomText(), Nonce: randomText(), Verifier: randomText()},
+		SignInAttempt: SignInAttempt{Redirect: base + set.callback(issuer), State: randomText(), Nonce: randomText(), Verifier: randomText()},
 		Issuer:        issuer, To: to, Expires: t.clock.Now().Add(maxLoginTime),
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
@@ -125,6 +125,22 @@ func (t *TokenStore) BeginSignIn(w http.ResponseWriter, r *http.Request, issuer,
 	}
 	setCookie(w, r, loginCookie, t.sealer.seal(a), http.SameSiteLaxMode, int(maxLoginTime/time.Second))
 	return target, nil
+}
+
+// callback returns the path, and the query, to which an issuer sends browsers back. Of several issuers each has its
+// own: an issuer may send a browser on to another one, and would be sent the code of that one. Not all of them name
+// themselves in their answers (RFC 9207).
+func (s *issuerSet) callback(issuer string) string {
+	if len(s.signIn) == 1 {
+		return CallbackPath
+	}
+	return CallbackPath + "?" + url.Values{"issuer": {issuer}}.Encode()
+}
+
+// cameBack reports whether a browser came back to the address of its attempt.
+func (a loginAttempt) cameBack(q url.Values) bool {
+	u, err := url.Parse(a.Redirect)
+	return err == nil && slices.Equal(u.Query()["issuer"], q["issuer"])
 }
 
 // onlySignIn returns the name of the issuer with which users sign in, "" if there is not just one.
@@ -164,6 +180,8 @@ func (t *TokenStore) FinishSignIn(w http.ResponseWriter, r *http.Request) (strin
 	switch {
 	case !ok || !t.clock.Now().Before(a.Expires):
 		return "", errSignInFailed("this browser has not begun to sign in, or took too long")
+	case !a.cameBack(q):
+		return "", errSignInFailed("the answer is of another issuer than this browser was sent to")
 	case len(q["error"]) > 0:
 		return "", errSignInFailed("the issuer has not signed you in")
 	case len(q["code"]) != 1 || len(q["iss"]) > 1:

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,7 +80,11 @@ func (s *SignInIssuer) authorize(w http.ResponseWriter, r *http.Request) {
 	if s.NamesIssuer {
 		back.Set("iss", s.URL)
 	}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+	to, mark := q.Get("redirect_uri"), "?"
+	if strings.Contains(to, "?") { // the query stays (RFC 6749, section 3.1.2)
+		mark = "&"
+	}
+	http.Redirect(w, r, to+mark+back.Encode(), http.StatusFound)
 }
 
 // answerCode answers the token request.
