@@ -269,6 +269,9 @@ func (s *Store) stopReason() error {
 // stop stops the store after a failed commit, whose outcome is unknown. It returns the
 // error for all later commits.
 func (s *Store) stop(cause error) error {
+	if err := s.brokenBy(); err != nil {
+		return err
+	}
 	return s.stopWith(fmt.Errorf("commit to %s: %w; its outcome is unknown and the store has stopped (%w): %s, then start the program again and resume the task",
 		s.db.Path(), cause, journal.ErrClosed, recoveryHint(cause)))
 }
@@ -307,7 +310,7 @@ func (s *Store) notifyAll() {
 func (s *Store) writeAll(list []*commit) error {
 	w := &writer{integrity: s.integrity, due: s.delayed}
 	id := 0
-	err := s.db.Update(func(tx *bolt.Tx) error {
+	write := func(tx *bolt.Tx) error {
 		id = tx.ID()
 		w.openBuckets(tx)
 		for _, c := range list {
@@ -320,8 +323,8 @@ func (s *Store) writeAll(list []*commit) error {
 			return err
 		}
 		return writeIntegrity(tx, &w.integrity)
-	})
-	if err != nil {
+	}
+	if err := s.useBolt(func() error { return s.db.Update(write) }, nil); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -158,6 +158,7 @@ type Store struct {
 	tailLen   int                           // total of the numbers in tail
 	notify    chan struct{}                 // closed after the next commit
 	stopErr   error                         // why the store has stopped
+	broken    bool                          // bbolt has panicked and may hold its locks for ever: it is not used again
 }
 
 // Open opens the data directory dir. It creates the directory (mode 0700) and the data file
@@ -427,6 +428,9 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.removeUnused()
+	if err := s.brokenBy(); err != nil { // the lock of the file is released when the process ends
+		return err
+	}
 	return errors.Join(s.stopReason(), s.db.Close())
 }
 
@@ -447,14 +451,51 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return closedError(catchPageFault(func() error {
+	begun := false
+	return closedError(s.useBolt(func() error {
 		return s.db.View(func(tx *bolt.Tx) error {
+			begun = true
 			if err := s.awaitSync(ctx, tx.ID()); err != nil {
 				return err
 			}
 			return fn(tx)
 		})
-	}))
+	}, &begun))
+}
+
+// useBolt calls fn, which uses bbolt. If bbolt panics over a damaged page, the error is ErrDamaged. bbolt may then
+// hold its locks for ever, unless only the function of a read transaction panicked: *begun says that it has
+// begun. The store then stops.
+func (s *Store) useBolt(fn func() error, begun *bool) error {
+	if err := s.brokenBy(); err != nil {
+		return err
+	}
+	returned := false
+	err := catchPageFault(func() error {
+		err := fn()
+		returned = true
+		return err
+	})
+	if returned || begun != nil && *begun {
+		return err
+	}
+	reason := fmt.Errorf("%s was damaged while it was open, and the store has stopped (%w): %w; move it away, then restore a backup (rolecall restore) and resume the task",
+		s.db.Path(), journal.ErrClosed, err)
+	s.mu.Lock()
+	s.broken, s.stopErr = true, reason
+	s.mu.Unlock()
+	s.endLife(reason)
+	return reason
+}
+
+// brokenBy returns the error with which the store has stopped because bbolt has panicked, else nil.
+func (s *Store) brokenBy() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.broken {
+		return s.stopErr
+	}
+	return nil
 }
 
 // awaitSync blocks until a transaction is on disk. bbolt lets readers see a transaction before its
