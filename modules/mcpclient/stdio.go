@@ -21,7 +21,8 @@ import (
 // The limits of a connection.
 const (
 	maxMessage   = 16 << 20         // bytes of one message
-	maxRequests  = 5000             // requests and notifications of a server per second; responses are not limited
+	maxRequests  = 1000             // requests and notifications of a server per second; responses are not limited
+	maxBurst     = 5                // seconds whose requests may come at once
 	writeTimeout = 10 * time.Second // for one message to a server
 )
 
@@ -49,10 +50,10 @@ type stdioTransport struct {
 	fault error      // the first error of the connection
 }
 
-// newLimiter returns a limiter of n events per second, with bursts of up to n. The reader
+// newLimiter returns a limiter of n events per second, with bursts of up to n*maxBurst. The reader
 // calls Wait, so that a server that floods is slowed down by its own full pipe or
 // connection.
-func newLimiter(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }
+func newLimiter(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n*maxBurst) }
 
 func newStdioTransport(in io.Reader, out *os.File, secrets *redact.Redactor, end func() error) *stdioTransport {
 	p := &stdioTransport{secrets: secrets, in: bufio.NewReaderSize(in, 8<<10), out: out, stop: end, limiter: newLimiter(maxRequests), writeSem: make(chan struct{}, 1)}
