@@ -143,7 +143,7 @@ type hostileSignIn struct {
 	codes []string
 }
 
-func (h *hostileSignIn) IDToken(_ context.Context, _ auth.SignInAttempt, code, _ string) (string, error) {
+func (h *hostileSignIn) ExchangeCode(_ context.Context, _ auth.SignInAttempt, code, _ string) (string, error) {
 	h.codes = append(h.codes, code)
 	return "", errcode.New(errcode.Unauthenticated, "no")
 }

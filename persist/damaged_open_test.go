@@ -48,7 +48,7 @@ func TestStore_DamagedWhileOpen(t *testing.T) {
 					if !errors.Is(err, journal.ErrClosed) || !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "restore") {
 						t.Errorf("got %v", err)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatal("the store waits for ever")
 				}
 			})

@@ -1942,4 +1942,27 @@ var mutations = []mutation{
 		`if !q.batch || !ok {`, `if !ok || q.batch {`,
 		"./gateway TestRequestRates_CountRequestsOfBatch",
 	},
+	{
+		"a browser comes back from another issuer than it was sent to", "gateway/auth/signin.go",
+		`case !a.cameBack(q):`, `case false:`,
+		"./gateway TestSignIn_CodeOfOtherIssuer",
+	},
+	{
+		"a body of any number of values is decoded", "internal/strictjson/check.go",
+		`if err == nil && r.Values > MaxDecoded {`, `if err != nil && r.Values > MaxDecoded {`,
+		"./internal/strictjson TestCheckDecodable",
+	},
+	{
+		"an MCP server fills the log", "internal/failurelog/failurelog.go",
+		`	if !ok {
+		return nil
+	}
+	if leftOut > 0 {
+		r =`, `	if !ok && b.limit == nil {
+		return nil
+	}
+	if leftOut > 0 {
+		r =`,
+		"./internal/failurelog TestBound",
+	},
 }
