@@ -1740,7 +1740,7 @@ var mutations = []mutation{
 	},
 	{
 		"a role gains a group above its own without approval", "org/gain.go",
-		`!s.CoversAlways(held, id)`, `!s.CoversAlways(held, id) && len(s.ToolsWhenOpen(id)) == 0`,
+		`!s.CoversAlways(held, id)`, `!s.CoversAlways(held, id) && len(s.AllTools(id)) == 0`,
 		"./runtime TestOversight_GroupsWithSameTools",
 	},
 	{
