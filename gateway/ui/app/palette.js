@@ -140,6 +140,9 @@ function template(title, label, state, dialog, draw) {
     if (entry) {
       dialog.addEventListener("close", entry.run, { once: true }); // an action may open the dialog again
       dialog.close();
+      if (document.activeElement?.matches("button.find")) { // which the key would press, too
+        document.getElementById("main")?.focus();
+      }
     }
   };
   const type = (/** @type {any} */ e) => {

@@ -174,7 +174,7 @@ function oneTask(data, place, page) {
     ${waterfall(data, place, page)}
     <div class="split"><div>
       <h2>What was said and called</h2>
-      ${hasEnded(t.status) ? nothing : html`<p><button type="button" @click=${() => document.querySelector(".talk :last-child, .writers :last-child")?.scrollIntoView({ block: "end" })}>Go to the latest</button></p>`}
+      ${hasEnded(t.status) ? nothing : html`<p><button type="button" @click=${() => goToLatest(page)}>Go to the latest</button></p>`}
       ${conversation(data, place)}
     </div><aside class="panel" aria-label="The task">${chosenEvent(data, place, page)}${summary(t, page)}</aside></div>`;
 }
@@ -250,6 +250,15 @@ function showChosen(seq) {
   for (const id of ["event-" + seq, "chosen-event"]) {
     document.getElementById(id)?.scrollIntoView({ block: "nearest" });
   }
+}
+
+/**
+ * Scrolls to the last entry of the conversation, or to what is being written. An event that is chosen hides them.
+ * @param {Page} page
+ */
+function goToLatest(page) {
+  setParams({ event: "" });
+  page.afterDraw(() => [...document.querySelectorAll(".talk > article")].at(-1)?.scrollIntoView({ block: "end" }));
 }
 
 /** @param {any} data @param {Place} place @param {number} step */
