@@ -1,4 +1,4 @@
-// The denied calls of tasks, in the newest part of the record.
+// The denied calls and the failed turns of tasks, in the newest part of the record.
 
 import { get } from "./api.js";
 
@@ -21,14 +21,41 @@ export async function loadDenials(signal) {
 }
 
 /**
+ * Loads the failed turns of agents, by task.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Denials>}
+ */
+export async function loadFailedTurns(signal) {
+  const { items } = await get("api/v1/events", { type: "error", limit: eventsRead }, signal);
+  const failedTurns = /** @type {Denials} */ (new Map());
+  for (const e of items) {
+    addFailedTurn(failedTurns, e);
+  }
+  return failedTurns;
+}
+
+/**
+ * Notes an event once, if it is the failed turn of an agent of a task. It reports whether it is.
+ * @param {Denials} failedTurns
+ * @param {OrgEvent} e
+ */
+export function addFailedTurn(failedTurns, e) {
+  return e.type === "error" && addTo(failedTurns, e);
+}
+
+/**
  * Notes an event once, if it is the denied call of a task. It reports whether it is.
  * @param {Denials} denials
  * @param {OrgEvent} e
  */
 export function addDenial(denials, e) {
-  const denied = e.type === "tool_call" && e.decision === "denied" && Boolean(e.task);
-  if (denied) {
-    denials.set(e.task ?? "", (denials.get(e.task ?? "") ?? new Set()).add(e.seq));
+  return e.type === "tool_call" && e.decision === "denied" && addTo(denials, e);
+}
+
+/** @param {Denials} found @param {OrgEvent} e */
+function addTo(found, e) {
+  if (e.task) {
+    found.set(e.task, (found.get(e.task) ?? new Set()).add(e.seq));
   }
-  return denied;
+  return Boolean(e.task);
 }

@@ -1,11 +1,11 @@
 // Screen: all events of the record, with filters that are a link.
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { get } from "./api.js";
+import { get, RequestError } from "./api.js";
 import { eventFacts } from "./event-facts.js";
 import { eventTypes } from "./event-types.js";
-import { bodyOf, brief, command, preciseTime } from "./format.js";
-import { commandLine, idChip, mark, quiet, table } from "./parts.js";
+import { bodyOf, brief, command, personName, preciseTime } from "./format.js";
+import { commandLine, idChip, mark, quiet, statusMark, table } from "./parts.js";
 import { placeLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -19,11 +19,18 @@ export const record = {
   id: "record", title: "Record", key: "e", scope: "caller",
   loadKey: (place) => JSON.stringify([...filters.map((f) => place.params[f]), place.params.denied, place.params.cursor]),
   async load(place, signal) {
-    const page = await get("api/v1/events", queryOf(place.params), signal);
-    return { events: page.items, next: page.next };
+    try {
+      const page = await get("api/v1/events", queryOf(place.params), signal);
+      return { events: page.items, next: page.next };
+    } catch (error) {
+      if (isRefusedFilter(error)) {
+        return { events: [], problem: { field: error.details.field, text: error.message } };
+      }
+      throw error;
+    }
   },
   fold(data, e, place) {
-    if (place.params.cursor || place.params.paused || !matches(e, place.params) || data.events[0]?.seq >= e.seq) {
+    if (data.problem || place.params.cursor || place.params.paused || !matches(e, place.params) || data.events[0]?.seq >= e.seq) {
       return false;
     }
     data.events.unshift(e);
@@ -40,9 +47,18 @@ export const record = {
   tools: (_, place) => html`
     <label class="check"><input type="checkbox" .checked=${place.params.denied === "1"} @change=${(/** @type {any} */ e) => setParams({ denied: e.target.checked ? "1" : "", cursor: "" })}>Only denied</label>
     <label class="check"><input type="checkbox" .checked=${!place.params.paused} @change=${(/** @type {any} */ e) => setParams({ paused: e.target.checked ? "" : "1" })}>Follow</label>`,
-  render: (data, place, page) => html`${filterForm(place)}
+  render: (data, place, page) => html`${filterForm(place, data.problem)}
     <div class="split"><div>${eventTable(data, place)}${pages(data, place)}</div>${chosen(data, place, page)}</div>`,
 };
+
+/**
+ * Reports whether the gateway cannot read the value of a filter.
+ * @param {unknown} error
+ * @returns {error is RequestError}
+ */
+function isRefusedFilter(error) {
+  return error instanceof RequestError && error.status === 400 && filters.includes(error.details?.field);
+}
 
 /** @param {Record<string, string>} params */
 function queryOf(params) {
@@ -70,33 +86,40 @@ const fields = /** @type {Record<string, [label: string, hint: string]>} */ ({
   type: ["Types", "tool_call"], since: ["Since", "24h, or a time"],
 });
 
-/** @param {Place} place */
-function filterForm(place) {
+/**
+ * @param {Place} place
+ * @param {{field: string, text: string} | undefined} problem of a value
+ */
+function filterForm(place, problem) {
   return html`<form class="actions filters" @submit=${(/** @type {Event} */ e) => {
     e.preventDefault();
     const values = Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (e.target)));
     setParams({ .../** @type {any} */ (values), cursor: "", event: "" });
-  }}>${filters.map((name) => filterInput(name, place.params[name] ?? ""))}
+  }}>${filters.map((name) => filterInput(name, place.params[name] ?? "", problem?.field === name))}
     <datalist id="event-types">${eventTypes.map((type) => html`<option value=${type}></option>`)}</datalist>
     <button>Search</button><a class="button" href=${placeLink("record")}>Clear</a></form>
+    ${problem ? html`<p role="alert" id="filter-problem">${mark("bad", `${fields[problem.field][0]}: ${problem.text}`)}</p>` : nothing}
     ${commandLine(command("log", ...filters.flatMap((f) => place.params[f] ? ["--" + f, place.params[f]] : []), ...(place.params.denied ? ["--denied"] : [])))}`;
 }
 
-/** @param {string} name @param {string} value */
-function filterInput(name, value) {
+/** @param {string} name @param {string} value @param {boolean} refused */
+function filterInput(name, value, refused) {
   const [label, hint] = fields[name];
-  return html`<label><span>${label}</span><input ?data-filter=${name === "task"} name=${name} list=${name === "type" ? "event-types" : nothing} placeholder=${hint} autocomplete="off" .value=${value}></label>`;
+  return html`<label><span>${label}</span><input ?data-filter=${name === "task"} name=${name} list=${name === "type" ? "event-types" : nothing} placeholder=${hint} autocomplete="off" aria-invalid=${refused ? "true" : nothing} aria-describedby=${refused ? "filter-problem" : nothing} .value=${value}></label>`;
 }
 
 /** @param {any} data @param {Place} place */
 function eventTable(data, place) {
+  if (data.problem) {
+    return nothing;
+  }
   if (data.events.length === 0) {
     return html`<p class="quiet">No event passes the filters.</p>`;
   }
   const denied = new Set(data.events.filter((/** @type {any} */ e) => e.decision === "denied" && e.call).map((/** @type {any} */ e) => e.call));
   return table("Events, newest first", ["Time", "What", "Who", "About"], data.events.map((/** @type {any} */ e) => ({
     key: e.seq, href: placeLink("record", "", { ...place.params, event: String(e.seq) }), current: place.params.event === String(e.seq),
-    cells: [html`<span class="fixed">${preciseTime(e.at)}</span>`, what(e, denied), e.role || e.caller || quiet("organization"), about(e)],
+    cells: [html`<span class="fixed">${preciseTime(e.at)}</span>`, what(e, denied), who(e), about(e)],
   })));
 }
 
@@ -114,8 +137,22 @@ function what(e, denied) {
   return e.decision === "allowed" ? mark("good", "call") : html`<span class="fixed">${e.type}</span>`;
 }
 
+/**
+ * Who has done what an event tells. A call is the role's, and the decision about it is a person's.
+ * @param {any} e
+ */
+function who(e) {
+  if (e.type === "approval_decided") {
+    return e.by ? personName(e.by) : quiet("organization");
+  }
+  return e.role || e.caller || quiet("organization");
+}
+
 /** @param {any} e */
 function about(e) {
+  if (e.type === "approval_decided") {
+    return html`${e.outcome === "vote" ? mark("good", "vote") : statusMark(e.outcome)} <code>${e.tool}</code>${e.args ? " The arguments were changed." : nothing}${e.reason ? html` <span class="lines">${brief(e.reason, 140)}</span>` : nothing}`;
+  }
   const text = e.reason ?? e.text ?? bodyOf(e.message?.payload).text ?? e.message?.payload ?? e.answer?.text ?? e.result ?? e.error?.message ?? e.error ?? e.args ?? e.change ?? "";
   return html`${e.tool ? html`<code>${e.tool}</code> ` : nothing}${e.code ? html`<code>${e.code}</code> ` : nothing}${text === "" ? nothing : html`<span class="lines">${brief(text, 140)}</span>`}`;
 }

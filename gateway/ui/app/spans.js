@@ -3,10 +3,10 @@
 /** @typedef {import("./stream.js").OrgEvent} OrgEvent */
 /**
  * @typedef {object} Span
- * @property {"model" | "tool" | "wait"} kind
+ * @property {"model" | "tool" | "wait" | "turn"} kind a turn is one that failed
  * @property {number} seq of the event that began it, or of the answer of a model
  * @property {string} agent
- * @property {string} name the tool, or the model
+ * @property {string} name the tool, or the model; "" of a turn
  * @property {"approval" | "answer"} [awaits] what the call of a tool waits for
  * @property {number} start milliseconds since 1970
  * @property {number} end NaN while it runs
@@ -51,6 +51,7 @@ export function addEvent(trace, e) {
     case "agent_spawned": agentOf(trace, e, at); break;
     case "message": wake(trace, e.message?.to, at); break;
     case "model_answered": addAnswer(trace, e, at); break;
+    case "error": addFailedTurn(trace, e, at); break;
     case "tool_call": addCall(trace, e, at); break;
     case "tool_result": endCall(trace, e, at, ""); break;
     case "tool_error": endCall(trace, e, at, "failed"); break;
@@ -104,6 +105,15 @@ function addAnswer(trace, e, at) {
   const start = Number.isNaN(agent.since) ? at : agent.since;
   trace.spans.push({ kind: "model", seq: e.seq, agent: agent.id, name: e.answer?.model || "model", start, end: at, outcome: "" });
   agent.since = NaN; // until a result or a message wakes it
+}
+
+/** @param {Trace} trace @param {OrgEvent} e @param {number} at */
+function addFailedTurn(trace, e, at) {
+  if (e.agent) {
+    const agent = agentOf(trace, e, at);
+    trace.spans.push({ kind: "turn", seq: e.seq, agent: agent.id, name: "", start: Number.isNaN(agent.since) ? at : agent.since, end: at, outcome: "failed", code: e.code });
+    agent.since = NaN;
+  }
 }
 
 /** @param {Trace} trace @param {OrgEvent} e @param {number} at */

@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
-import { addDenial, loadDenials } from "./denials.js";
+import { addDenial, addFailedTurn, loadDenials, loadFailedTurns } from "./denials.js";
 import { ask, field } from "./dialog.js";
 import { eventFacts } from "./event-facts.js";
 import { bodyOf, brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
@@ -40,7 +40,7 @@ export const task = {
   },
   fold(data, e, place) {
     if (!place.id) {
-      if (addDenial(data.denials, e)) {
+      if (addDenial(data.denials, e) || addFailedTurn(data.failedTurns, e)) {
         return true;
       }
       return ["task_started", "task_paused", "task_retried", "paused", "resumed", "result"].includes(e.type) ? "reload" : false;
@@ -81,8 +81,8 @@ export const task = {
 
 /** @param {AbortSignal} [signal] */
 async function loadTasks(signal) {
-  const [page, denied] = await Promise.all([list("api/v1/tasks", {}, tasksShown, signal), loadDenials(signal)]);
-  return { tasks: page.items, more: page.more, ...denied };
+  const [page, denied, failedTurns] = await Promise.all([list("api/v1/tasks", {}, tasksShown, signal), loadDenials(signal), loadFailedTurns(signal)]);
+  return { tasks: page.items, more: page.more, ...denied, failedTurns };
 }
 
 /** @param {string} id @param {AbortSignal} signal */
@@ -113,14 +113,14 @@ function taskList(data, place, page) {
   const shown = data.tasks.filter((/** @type {any} */ t) => `${t.text} ${t.status} ${t.caller} ${t.id}`.toLowerCase().includes(words));
   return html`${table("Tasks, newest first", ["Task", "Status", "Caller", "Started", "Took"], shown.map((/** @type {any} */ t) => ({
     href: placeLink("task", t.id), title: t.error?.message ?? t.reason?.message,
-    cells: [oneLine(t.text, 100), taskStatus(t, data.denials.get(t.id)?.size), t.caller, when(t.createdAt, page.now), took(t, page.now)],
+    cells: [oneLine(t.text, 100), taskStatus(t, data.denials.get(t.id)?.size, data.failedTurns.get(t.id)?.size), t.caller, when(t.createdAt, page.now), took(t, page.now)],
   })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}
-  ${data.denialsCut ? html`<p class="quiet">Denied calls are counted in the newest part of the record only.</p>` : nothing}`;
+  ${data.denialsCut ? html`<p class="quiet">Denied calls and failed turns are counted in the newest part of the record only.</p>` : nothing}`;
 }
 
-/** @param {any} t @param {number | undefined} denied */
-function taskStatus(t, denied) {
-  return html`${statusMark(t.status)}${denied ? html` ${mark("bad", `${number(denied)} denied`)}` : nothing}`;
+/** @param {any} t @param {number | undefined} denied @param {number | undefined} failed turns */
+function taskStatus(t, denied, failed) {
+  return html`${statusMark(t.status)}${failed ? html` ${mark("bad", count(failed, "failed turn"))}` : nothing}${denied ? html` ${mark("bad", `${number(denied)} denied`)}` : nothing}`;
 }
 
 /** @param {any} t @param {number} now */
@@ -165,7 +165,9 @@ async function retryTask(t, page) {
 function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
+  const failed = trace.spans.filter((/** @type {Span} */ s) => s.kind === "turn");
   return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${hasEnded(t.status) ? outcome(t) : nowSection(trace, data.writing, page.now)}
+    ${linkNotice(mark("bad", count(failed.length, "failed turn")), failed.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.code}` })))}
     ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.name}` })), html`<span class="quiet fixed">(keys [ and ])</span>`)}
     ${linkNotice(mark("wait", `${count(data.waiting.length, "call")} waiting for approval`), data.waiting.map((/** @type {any} */ a) => ({ href: placeLink("approvals", a.id), text: `${a.role} ${a.tool}` })))}
     ${data.questions.map((/** @type {any} */ q) => html`<div class="notice">${mark("wait", `${q.tool} waits for an answer of the person who started the task:`)} <span class="text">${excerpt(q.message, 400)}</span></div>`)}
@@ -188,8 +190,19 @@ function outcome(t) {
     return html`<section class="outcome"><h2>Error</h2><p class="text">${mark("bad", t.error.message)} <code>${t.error.code}</code></p></section>`;
   }
   const { text, rest } = bodyOf(t.result);
+  if (isAgentError(t.result)) {
+    return html`<section class="outcome"><h2>Result</h2><p class="text">${mark("bad", "The result is an error of an agent:")} ${excerpt(brief(t.result.message, resultMost), resultMost)} <code>${brief(t.result.errorType, headingMost)}</code></p>${json(rest)}</section>`;
+  }
   return t.result === undefined ? nothing : html`<section class="outcome"><h2>Result</h2>
     ${text === undefined ? nothing : html`<p class="text" tabindex=${text.length > headingMost ? 0 : nothing}>${text.slice(0, resultMost)}</p>`}${rest === undefined ? nothing : json(rest)}</section>`;
+}
+
+/**
+ * Reports whether a result is the message that tells an agent of the failed turn of another one.
+ * @param {any} result
+ */
+function isAgentError(result) {
+  return result?.kind === "error" && typeof result.errorType === "string";
 }
 
 /**
@@ -206,7 +219,7 @@ function linkNotice(head, links, hint = nothing) {
 function summary(t, page) {
   const usage = t.usage ?? {};
   return html`${facts([
-    ["Status", statusMark(t.status)], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
+    ["Status", html`${statusMark(t.status)}${isAgentError(t.result) ? html` ${mark("bad", "the result is an error")}` : nothing}`], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
     ["Started", when(t.createdAt, page.now)], [hasEnded(t.status) ? "Took" : "Running for", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
     ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],

@@ -22,7 +22,7 @@ const letterWidth = 7; // of the texts in the picture, at most
 const shapes = /** @type {Record<string, Shape>} */ ({
   model: { top: 9, height: 8 }, tool: { top: 6, height: 14 }, failed: { top: 12, height: 8 }, denied: { top: 3, height: 20 }, wait: { top: 8, height: 10 },
 });
-const legend = [["model", "model"], ["tool", "call"], ["wait", "waiting"], ["failed", "failed call"], ["denied", "denied call"]];
+const legend = [["model", "model"], ["tool", "call"], ["wait", "waiting"], ["failed", "failed call or turn"], ["denied", "denied call"]];
 
 /** @param {any} data @param {Place} place @param {Page} page */
 export function waterfall(data, place, page) {
@@ -136,6 +136,9 @@ function spanTable(data, now) {
 function whatOf(s) {
   if (s.kind === "wait") {
     return s.awaits === "approval" ? `waits for approval of ${s.name}` : `${s.name} waits for an answer`;
+  }
+  if (s.kind === "turn") {
+    return "turn";
   }
   return s.kind === "tool" ? `call of ${s.name}` : `answer of ${s.name}`;
 }

@@ -48,3 +48,62 @@ func TestPage_GoesToTheLatest(t *testing.T) {
 	p.waitFor(visible, patience/4)
 	p.checkProblems("latest")
 }
+
+// A task that is done although an agent failed says so, in the list and on its page.
+func TestPage_FailedTurnIsSeen(t *testing.T) {
+	s := startServer(t)
+	s.send(t, "ann", "POST", "/api/v1/roles", `{"name":"coder","toolGroups":[],"grant":[]}`)
+	task := startTask(t, s, "hire coder") // for which there is no script
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/task")
+	p.wait(`document.querySelector("tr[data-row]").innerText.includes("1 failed turn")`)
+	p.goTo("#/task/" + task)
+	p.waitText("1 failed turn")
+	p.wait(`document.querySelector(".outcome").innerText.startsWith("Result\n") && document.querySelector(".outcome .mark.bad") !== null`)
+	p.waitText(`The result is an error of an agent: agents.js has no script for role "coder"`)
+	p.wait(`document.querySelectorAll("svg.lanes rect.failed").length === 1 && document.querySelector(".legend").innerText.includes("failed call or turn")`)
+	p.click("main details summary")
+	p.wait(`[...document.querySelectorAll("main details tr[data-row]")].some((r) => r.innerText.includes("coder-1") && r.innerText.includes("failed: llm_call_failed"))`)
+	p.checkAccessible(axe(t), "failed turn")
+	p.checkProblems("failed turn")
+}
+
+// The record names who has decided about a call, and not the role that has asked.
+func TestPage_RecordNamesWhoDecided(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/record?type=approval_decided")
+	p.waitText("No event passes the filters.")
+	for i, body := range []string{`{"action":"approve","args":{"path":"a.txt","content":"8"}}`, `{"action":"deny","reason":"twice"}`} {
+		startPayment(t, s)
+		var page struct{ Items []struct{ ID string } }
+		decode(t, s.send(t, "fay", "GET", "/api/v1/approvals", ""), &page)
+		s.send(t, "fay", "POST", "/api/v1/approvals/"+page.Items[0].ID, body)
+		p.wait(fmt.Sprintf(`document.querySelectorAll("tr[data-row]").length === %d`, i+1))
+	}
+	cells := `[...document.querySelectorAll("tr[data-row]")].map((r) => r.cells[2].innerText + ": " + r.cells[3].innerText)`
+	p.wait(cells + `[1].startsWith("fay: ") && ` + cells + `[1].includes("approved") && ` + cells + `[1].includes("The arguments were changed.")`)
+	p.wait(cells + `[0].startsWith("fay: ") && ` + cells + `[0].includes("denied") && ` + cells + `[0].includes("twice") && !` + cells + `[0].includes("changed")`)
+	p.checkProblems("decisions in the record")
+}
+
+// The form of the record stays, with what was typed, when the gateway cannot read a value.
+func TestPage_RecordKeepsRefusedFilters(t *testing.T) {
+	s := startServer(t)
+	startTask(t, s, "deny 1")
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	for field, typed := range map[string]string{"type": "denied", "since": "yesterday"} {
+		p.goTo(fmt.Sprintf("#/record?tool=run_command&%s=%s", field, typed))
+		p.wait(fmt.Sprintf(`document.querySelector("input[name=%s]")?.value === %q && document.querySelector("input[name=tool]").value === "run_command"`, field, typed))
+		p.wait(fmt.Sprintf(`document.querySelector("input[name=%s]").ariaInvalid === "true" && document.getElementById("filter-problem").innerText.includes(%q)`, field, typed))
+		startTask(t, s, "deny 1")
+		p.wait(`document.querySelector("tr[data-row]") === null && document.querySelector(".failure") === null`)
+		p.checkAccessible(axe(t), field)
+	}
+	p.goTo("#/record?tool=run_command")
+	p.wait(`document.querySelector("tr[data-row]") !== null && document.getElementById("filter-problem") === null`)
+	p.checkProblems("refused filters")
+}
