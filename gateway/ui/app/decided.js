@@ -2,13 +2,14 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get } from "./api.js";
-import { personName } from "./format.js";
+import { excerpt, personName } from "./format.js";
 import { facts, idChip, mark, quiet, table, when } from "./parts.js";
 import { currentPlace, placeLink } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 
 const shownMost = 20;
+const textMost = 60; // characters of the text of a task
 const lookAgainAfter = 3000; // milliseconds, while a call runs
 const lookAgainFor = 600_000; // after the decision
 
@@ -42,21 +43,22 @@ function lookAgain(page) {
   }
 }
 
-/** @param {any[]} list @param {Page} page */
-export function decidedList(list, page) {
+/** @param {any[]} list @param {Map<string, string>} texts of tasks @param {Page} page */
+export function decidedList(list, texts, page) {
   return list.length === 0 ? nothing : html`<section class="decided" aria-label="Decided"><h2>Decided</h2>
     ${table("Decided calls, the newest first", ["Call", "Outcome", "Decided", "Task"], list.slice(0, shownMost).map((d) => ({
-    key: d.id, cells: [callOf(d), outcomeOf(d), deciderOf(d, page), taskOf(d, page)],
+    key: d.id, cells: [callOf(d), outcomeOf(d), deciderOf(d, page), taskOf(d, texts, page)],
   })))}</section>`;
 }
 
 /**
  * What became of one call, in place of the call that waits.
  * @param {any} d
+ * @param {Map<string, string>} texts of tasks
  * @param {Page} page
  */
-export function decidedPanel(d, page) {
-  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Reason", d.reason], ["Task", taskOf(d, page)]])}`;
+export function decidedPanel(d, texts, page) {
+  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Reason", d.reason], ["Task", taskOf(d, texts, page)]])}`;
 }
 
 /** @param {any} d */
@@ -95,11 +97,12 @@ function deciderOf(d, page) {
 /**
  * The task of a call. It is a link if the user may see the task: as the operator, or as who started it.
  * @param {any} d
+ * @param {Map<string, string>} texts of tasks
  * @param {Page} page
  */
-function taskOf(d, page) {
+function taskOf(d, texts, page) {
   if (!d.task) {
     return quiet("none");
   }
-  return page.session.operator || d.starter === page.session.user ? html`<a href=${placeLink("task", d.task)}>the task</a>` : idChip(d.task);
+  return page.session.operator || d.starter === page.session.user ? html`<a href=${placeLink("task", d.task)}>${excerpt(texts.get(d.task) ?? "the task", textMost)}</a>` : idChip(d.task);
 }

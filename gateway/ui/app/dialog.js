@@ -117,11 +117,11 @@ function focusFirst(dialog) {
  * A field of a dialog or form.
  * @param {string} label
  * @param {string} name
- * @param {{value?: string, type?: string, required?: boolean, rows?: number, hint?: string}} [options]
+ * @param {{value?: string, type?: string, required?: boolean, rows?: number, hint?: string, error?: string}} [options]
  */
 export function field(label, name, options = {}) {
-  const { value = "", type = "text", required = false, rows, hint } = options;
+  const { value = "", type = "text", required = false, rows, hint, error } = options;
   return html`<label class="field"><span>${label}</span>${rows
     ? html`<textarea name=${name} rows=${rows} ?required=${required}>${value}</textarea>`
-    : html`<input name=${name} type=${type} value=${value} ?required=${required} autocomplete="off">`}${hint ? html`<small>${hint}</small>` : nothing}</label>`;
+    : html`<input name=${name} type=${type} value=${value} ?required=${required} autocomplete="off" aria-invalid=${error ? "true" : nothing}>`}${error ? html`<small role="alert">${mark("bad", error)}</small>` : nothing}${hint ? html`<small>${hint}</small>` : nothing}</label>`;
 }

@@ -75,7 +75,7 @@ function redraw() {
 function draw() {
   const begun = performance.now();
   drawing = false;
-  render(state.session === undefined ? nothing : state.session === null ? signIn(enter, redraw) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
+  render(state.session === undefined ? nothing : state.session === null ? signIn(() => enter(true), redraw) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
   watchTask(state.session && state.data !== undefined && state.screen?.watch?.(state.data) || "");
   const done = afterDraw;
   afterDraw = [];
@@ -100,17 +100,31 @@ function allowedScreens() {
   return screens.filter((s) => s.scope === "caller" || state.session?.operator);
 }
 
-/** Learns who is signed in, and begins. */
-async function enter() {
+/**
+ * Learns who is signed in, and begins.
+ * @param {boolean} [signedIn] the user has just signed in
+ */
+async function enter(signedIn = false) {
   try {
     state.session = await get("ui/session");
     setCSRF(state.session.csrf);
+    if (signedIn || !location.hash) {
+      land();
+    }
     await begin();
   } catch (/** @type {any} */ error) {
     state.session = null;
     stop();
   }
   redraw();
+}
+
+/** Goes to the first screen of the user if the address names none that the user may see, such as one of the user before. */
+function land() {
+  const allowed = allowedScreens(), { screen } = currentPlace();
+  if (!allowed.some((s) => s.id === screen)) {
+    history.replaceState(null, "", placeLink(allowed[0].id));
+  }
 }
 
 /** The user whose data this tab has; "" for none. */
@@ -408,5 +422,4 @@ addEventListener("keydown", (e) => {
 });
 setInterval(redraw, 10_000); // relative times
 setTheme();
-returnFromIssuer();
-enter();
+enter(returnFromIssuer());

@@ -18,21 +18,27 @@ const failures = /** @type {Record<string, string>} */ ({
   route_not_found: "There is no such issuer here. Choose one of those below.",
 });
 
-/** Learns from the address whether an attempt at an issuer has failed, and returns to where the user was. */
+/**
+ * Learns from the address whether an attempt at an issuer has failed, and returns to where the user was.
+ * It reports whether an attempt has succeeded.
+ */
 export function returnFromIssuer() {
   const { screen, params } = currentPlace();
   const failed = screen === "sign-in-failed";
   const back = sessionStorage.getItem(kept) ?? "";
+  const succeeded = !failed && location.hash === "" && back !== "";
   if (failed) {
     error = failures[params.code] ?? `The attempt to sign in has failed. Begin again.`;
   }
-  if (failed || location.hash === "" && back) {
+  if (failed || succeeded) {
     history.replaceState(null, "", location.pathname + back);
   }
   if (!failed) {
     sessionStorage.removeItem(kept);
   }
+  return succeeded;
 }
+
 /** @type {string[] | undefined} */
 let issuers; // with which users sign in; undefined: not asked yet
 

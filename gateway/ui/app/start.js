@@ -5,35 +5,47 @@ import { list, RequestError, send } from "./api.js";
 import { command } from "./format.js";
 import { commandLine, mark } from "./parts.js";
 import { field } from "./dialog.js";
-import { goTo } from "./place.js";
+import { goTo, setParams } from "./place.js";
 
 /** What the user has typed. It stays when another screen is shown. */
-const form = { text: "", role: "", timeout: "", error: "", busy: false };
+const form = { text: "", role: "", timeout: "", timeoutError: "", error: "", busy: false };
+
+/** A positive duration as the gateway reads it, such as 1h30m. */
+const durationText = /^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/;
 
 /** @type {import("./screen.js").Screen} */
 export const start = {
   id: "start", title: "Give a task", key: "n", scope: "caller",
   loadKey: () => "",
-  async load(_, signal, page) {
+  async load(place, signal, page) {
     const roles = page.session.operator ? (await list("api/v1/roles", {}, 1000, signal)).items : [];
     page.afterDraw(focusText);
+    form.role = place.params.role ?? form.role;
     return { roles };
   },
-  render: (data, place, page) => html`<form class="start" @submit=${(/** @type {Event} */ e) => submit(e, page)} @input=${(/** @type {any} */ e) => {
-    Object.assign(form, Object.fromEntries(new FormData(e.currentTarget)));
+  render: (data, _, page) => html`<form class="start" @submit=${(/** @type {Event} */ e) => submit(e, page)} @input=${(/** @type {any} */ e) => {
+    Object.assign(form, Object.fromEntries(new FormData(e.currentTarget)), { timeoutError: "" });
+    if (e.target.name === "role") {
+      setParams({ role: form.role }); // the address names the role that is chosen
+    }
     page.redraw();
   }}>
     <div class="cards"><div class="card">
       ${field("What to do", "text", { value: form.text, rows: 6, required: true })}
       ${data.roles.length === 0 ? nothing : html`<label class="field"><span>Role of the first agent</span><select name="role">
         <option value="">root, which creates roles and spawns agents</option>
-        ${data.roles.map((/** @type {any} */ r) => html`<option value=${r.id} ?selected=${r.id === (form.role || place.params.role)}>${r.name}${r.description ? ": " + r.description : ""}</option>`)}</select></label>`}
-      ${field("Time limit", "timeout", { value: form.timeout, hint: "such as 10m; empty for the limit of the organization" })}
+        ${data.roles.map((/** @type {any} */ r) => html`<option value=${r.id} ?selected=${r.id === form.role || r.name === form.role}>${r.name}${r.description ? ": " + r.description : ""}</option>`)}</select></label>`}
+      ${field("Time limit", "timeout", { value: form.timeout, hint: "such as 10m; empty for the limit of the organization", error: form.timeoutError })}
       ${form.error ? html`<p role="alert">${mark("bad", form.error)}</p>` : nothing}
-      ${commandLine(command("run", ...(form.role ? ["--role", form.role] : []), ...(form.timeout ? ["--timeout", form.timeout] : []), form.text || "TASK"))}
+      ${commandLine(command("run", ...(form.role ? ["--role", roleName(data.roles)] : []), ...(form.timeout ? ["--timeout", form.timeout] : []), form.text || "TASK"))}
       <div class="buttons"><button class="primary" ?disabled=${form.busy}>Start the task</button></div>
     </div></div></form>`,
 };
+
+/** @param {any[]} roles */
+function roleName(roles) {
+  return roles.find((r) => r.id === form.role)?.name ?? form.role;
+}
 
 /** Moves the focus from the heading to the text of the task. */
 function focusText() {
@@ -46,6 +58,12 @@ function focusText() {
 async function submit(e, page) {
   e.preventDefault();
   if (form.busy) {
+    return;
+  }
+  if (form.timeout && !(durationText.test(form.timeout) && /[1-9]/.test(form.timeout))) {
+    form.timeoutError = "Write a duration such as 90s, 10m or 1h30m.";
+    page.redraw();
+    /** @type {HTMLElement | null} */ (document.querySelector("form.start [name=timeout]"))?.focus();
     return;
   }
   form.busy = true;

@@ -222,7 +222,7 @@ function summary(t, page) {
     ["Status", html`${statusMark(t.status)}${isAgentError(t.result) ? html` ${mark("bad", "the result is an error")}` : nothing}`], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
     ["Started", when(t.createdAt, page.now)], [hasEnded(t.status) ? "Took" : "Running for", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
-    ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} ${usage.currency ?? ""}` : undefined],
+    ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} in the currency of your prices` : undefined],
     ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`],
     ["Id", idChip(t.id)],
   ])}

@@ -91,9 +91,10 @@ func TestPage_ApproverSeesOutcomes(t *testing.T) {
 	p.press("y")
 	p.wait(`document.getElementById("dialog").open`)
 	p.press("\r")
-	p.waitText("approved write_file by role payer. The call runs now.")
+	p.waitText("approved write_file by role payer.")
 	row := `[...document.querySelectorAll("section tr[data-row]")]`
 	p.wait(row + `[0]?.innerText.includes("ran without an error")`)
+	p.wait(`!document.querySelector(".notice.done").innerText.includes("The call runs now")`)
 	p.wait(row + `[0].innerText.includes("by fay") && ` + row + `[0].innerText.includes('{"path":"payment.txt","content":"7"}')`)
 	if p.eval(row+`[0].querySelector("a") !== null`) == true {
 		t.Error("the approver has a link to a task that she may not see")

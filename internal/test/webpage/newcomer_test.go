@@ -2,6 +2,8 @@ package webpage_test
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -106,4 +108,98 @@ func TestPage_RecordKeepsRefusedFilters(t *testing.T) {
 	p.goTo("#/record?tool=run_command")
 	p.wait(`document.querySelector("tr[data-row]") !== null && document.getElementById("filter-problem") === null`)
 	p.checkProblems("refused filters")
+}
+
+// Who signs in while the address names a screen that she may not see comes to her first screen.
+func TestPage_SignInEndsAtScreenOfTheUser(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("eve")
+	p.wait(`document.querySelector("h1").innerText === "Tasks"`) // without a screen in the address
+	again := func(user, place string) {
+		p.eval(`[...document.querySelectorAll("button")].find((b) => b.innerText === "Sign out").click(); 0`)
+		p.wait(`document.querySelector("input[name=token]") !== null`)
+		p.eval(fmt.Sprintf(`location.hash = %q; document.querySelector("input[name=token]").value = %q; document.querySelector("form button.primary").click(); 0`, place, tokenOf(user)))
+	}
+	again("eve", "#/organization")
+	p.wait(`document.querySelector("h1").innerText === "Tasks"`)
+	again("ann", "#/roles/reader")
+	p.waitAcrossLoad(`document.querySelector("h1")?.innerText === "Role reader"`)
+	again("eve", "#/roles/reader")
+	p.waitAcrossLoad(`document.querySelector("h1")?.innerText === "Tasks"`)
+	p.waitText("in role reader")
+	p.checkProblems("sign-in")
+}
+
+// A request for approval names the agent and the task to those who may see the task, and to nobody else.
+func TestPage_RequestNamesAgentAndTask(t *testing.T) {
+	s := startServer(t)
+	startPayment(t, s)
+	operator, approver := openTab(t, newBrowser(t), s), openTab(t, newBrowser(t), s)
+	operator.signIn("ann")
+	approver.signIn("fay")
+	for _, p := range []*tab{operator, approver} {
+		p.goTo("#/approvals")
+		p.waitText("Role payer wants to call write_file")
+	}
+	operator.wait(`document.querySelector("aside.panel dl").innerText.includes("payer-1") && document.querySelector("li.request").innerText.includes("Task: pay 7")`)
+	if text := approver.eval(`document.querySelector("main").innerText`); strings.Contains(fmt.Sprint(text), "payer-1") || strings.Contains(fmt.Sprint(text), "pay 7") {
+		t.Errorf("an approver who may not see the task reads\n%s", text)
+	}
+	operator.checkAccessible(axe(t), "request")
+	id := fmt.Sprint(operator.eval(`fetch("api/v1/approvals").then((r) => r.json()).then((page) => page.items[0].id)`))
+	s.send(t, "ann", "POST", "/api/v1/approvals/"+id, `{"action":"deny","reason":"twice"}`)
+	operator.wait(`document.querySelector("section.decided tr[data-row] a")?.innerText === "pay 7"`)
+	approver.wait(`document.querySelector("section.decided")?.innerText.includes("denied") === true`)
+	if approver.eval(`document.querySelector("section.decided").innerText.includes("pay 7")`) == true {
+		t.Error("the decided call shows the text of the task to an approver who may not see it")
+	}
+	operator.checkProblems("request of an operator")
+	approver.checkProblems("request of an approver")
+}
+
+// The command that starts a task names the role that is chosen, and a time limit that is none is not sent.
+func TestPage_TaskForm(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/reader")
+	p.eval(`[...document.querySelectorAll("main a")].find((a) => a.innerText === "Give it a task").click(); 0`)
+	command := `document.querySelector("form.start .command code").innerText`
+	p.wait(`document.querySelector("form.start .command") !== null && ` + command + ` === "rolecall run --role reader TASK"`)
+	choose := func(name string) {
+		p.eval(fmt.Sprintf(`(() => { const s = document.querySelector("select[name=role]"); s.value = [...s.options].find((o) => o.text.startsWith(%q)).value; s.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`, name))
+	}
+	choose("keeper")
+	p.wait(command + ` === "rolecall run --role keeper TASK"`)
+	choose("root")
+	p.wait(command + ` === "rolecall run TASK" && document.querySelector("select[name=role]").selectedIndex === 0`)
+	p.eval(`document.querySelector("textarea[name=text]").focus(); 0`)
+	p.press("wait")
+	p.tabTo("input[name=timeout]")
+	p.press("soon\r")
+	p.wait(`document.querySelector("input[name=timeout]").ariaInvalid === "true" && document.querySelector("input[name=timeout] + [role=alert]").innerText.includes("Write a duration")`)
+	p.checkAccessible(axe(t), "time limit")
+	p.eval(`document.activeElement.select(); 0`)
+	p.press("1h30m\r")
+	p.wait(`document.querySelector("h1").innerText === "wait"`)
+	p.checkProblems("task form")
+}
+
+// A cost has a unit.
+func TestPage_CostHasUnit(t *testing.T) {
+	s := startServer(t)
+	task := startTask(t, s, "cheap")
+	seen := s.behind(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/tasks/"+task {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, strings.Replace(s.send(t, "ann", "GET", r.URL.Path, ""), "{", `{"usage":{"costNano":87300000},`, 1))
+		return true
+	})
+	p := openTab(t, newBrowser(t), seen)
+	p.signIn("ann")
+	p.goTo("#/task/" + task)
+	p.waitText("0.0873 in the currency of your prices")
 }
