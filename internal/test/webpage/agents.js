@@ -4,6 +4,7 @@
 //   busy N       spawns N agents, calls a tool N times that it does not have, and waits
 //   agents N     spawns N agents, which wait
 //   many N       spawns N agents without work, and waits
+//   long N       does what deny N does, and then what pay N does
 //   pay N        spawns a payer, which writes N into a file
 //   hire ROLE    spawns an agent in a role, and answers with its answer
 //   anything     answers with the text
@@ -18,11 +19,11 @@ role("root", function* (task) {
     return answer.payload;
   }
   const [word, number] = text.split(" ");
-  if (word === "deny") {
+  if (word === "deny" || word === "long") {
     for (let i = 0; i < Number(number); i++) {
       yield call("run_command", { command: "id" });
     }
-    return "done";
+    if (word === "deny") return "done";
   }
   if (word === "busy") {
     for (let i = 0; i < Number(number); i++) {
@@ -53,7 +54,7 @@ role("root", function* (task) {
     const answer = yield receive();
     return answer.payload;
   }
-  if (word === "pay") {
+  if (word === "pay" || word === "long") {
     yield hire("payer", "Pay.", { amount: number });
     const answer = yield receive();
     return answer.payload;

@@ -34,7 +34,7 @@ func TestPage_PaletteOfTheButtonCloses(t *testing.T) {
 func TestPage_GoesToTheLatest(t *testing.T) {
 	s := startServer(t)
 	var task struct{ ID string }
-	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"busy 60"}`), &task)
+	decode(t, s.send(t, "ann", "POST", "/api/v1/tasks", `{"text":"long 60"}`), &task)
 	p := openTab(t, newBrowser(t), s)
 	p.signIn("ann")
 	p.goTo("#/task/" + task.ID)

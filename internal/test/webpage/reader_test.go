@@ -78,7 +78,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		fay.wait(`document.getElementById("dialog").open && document.getElementById("dialog").innerText.includes('+   "content": "60"')`)
 		fay.press("\r")
 		fay.wait(`!document.getElementById("dialog").open`)
-		fay.waitText("approved write_file by role payer. The call runs now.")
+		fay.waitText("approved write_file by role payer.")
 		p.waitText("paid 60")
 		p.waitText("fay as finance")
 		p.waitText(`+   "content": "60"`)

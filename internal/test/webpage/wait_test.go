@@ -51,7 +51,7 @@ func TestPage_TaskLeadsToItsApproval(t *testing.T) {
 	p.eval(`document.querySelector("#dialog [name=override]").checked = true; const why = document.querySelector("#dialog [name=reason]"); why.value = "fay is away"; why.dispatchEvent(new Event("input", {bubbles: true})); 0`)
 	p.waitText("--override --reason 'fay is away'")
 	p.eval(`document.querySelector("#dialog button[type=submit]").click(); 0`)
-	p.waitText("approved write_file by role payer. The call runs now.")
+	p.waitText("approved write_file by role payer.")
 	p.waitText("No call waits for your approval.")
 	p.goTo("#/task/" + page.Items[0].Task)
 	p.wait(`!document.body.innerText.includes("waiting for approval")`)
