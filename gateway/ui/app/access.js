@@ -2,9 +2,10 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { list, send } from "./api.js";
-import { approvalText } from "./approval-rules.js";
+import { approvalText, ruleText } from "./approval-rules.js";
+import { deniedRoles } from "./denied-roles.js";
 import { command, count } from "./format.js";
-import { grantHint, rightsVersion, ruleText } from "./grant-hint.js";
+import { denialText, grantHint, rightsVersion } from "./grant-hint.js";
 import { matrix, rolesShown } from "./matrix.js";
 import { commandLine, empty, facts, mark, quiet, table } from "./parts.js";
 import { placeLink, roleLink, setParams } from "./place.js";
@@ -19,7 +20,7 @@ export const access = {
   loadKey: (place) => [place.params.role, place.params.tool].join("\n"),
   load: (place, signal, page) => page.session.operator ? loadForOperator(place.params, signal) : loadForCaller(place.params),
   fold: (_, e) => e.type === "role_changed" || e.type.startsWith("group_") ? "reload" : false,
-  tools: (data, place, page) => html`${page.session.operator ? choice("Role", "role", data.roles.map((/** @type {any} */ r) => r.name), place) : nothing}
+  tools: (data, place, page) => html`${page.session.operator ? choice("Role", "role", withRoot(data.roles).map((r) => r.name), place) : nothing}
     ${data.tools.length ? choice("Tool", "tool", data.tools.map((/** @type {any} */ t) => t.name), place) : nothing}`,
   render(data, place, page) {
     const { role, tool } = place.params;
@@ -27,7 +28,7 @@ export const access = {
       return oneVerdict(data, role ?? page.session.role, page);
     }
     if (data.holders) {
-      return holders(data, tool);
+      return holders(data, tool, page);
     }
     return data.verdicts ? verdicts(data, role ?? page.session.role, page) : matrix(data, place);
   },
@@ -91,8 +92,8 @@ function oneVerdict(data, role, page) {
   const v = data.verdict, operator = page.session.operator;
   return html`<div class="card">
     <h2>${decision(role, v)}</h2>
-    ${facts([["Why", v.reason], ["Rule", ruleText(v.rule)], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], [rightsVersion, v.epoch]])}
-    ${v.limits?.length ? html`<h3>Every limit that applies</h3>${limitTable(v.limits)}` : nothing}
+    ${facts([["Why", v.reason], ["Rule", v.allowed ? v.rule : denialText(v.rule, role)], ["Code", v.code && html`<code>${v.code}</code>`], ["Group", v.group && toolLink(v.group, v.tool, v.group)], ["State", v.state], [rightsVersion, v.epoch]])}
+    ${v.limits?.length ? html`<h3>Every limit that applies</h3>${limitTable(v.limits, v.approval)}` : nothing}
     ${v.group && !v.allowed && (role === "root" || v.rule?.startsWith("the toolGroups of")) ? html`<p>${grantHint(role, v.group, operator)}</p>` : nothing}
     ${operator ? html`<div class="actions"><a class="button" href=${placeLink("access", "", { tool: v.tool })}>Who may call ${v.tool}?</a><a class="button" href=${placeLink("access", "", { role })}>What may ${role} call?</a></div>
     ${commandLine(command("can", "--role", role, "--why", v.tool))}` : nothing}</div>`;
@@ -101,13 +102,15 @@ function oneVerdict(data, role, page) {
 /**
  * The limits on a call, which only operators see. One decides if the call is denied.
  * @param {any[]} limits
+ * @param {any[]} [approval] the rules that let the call wait
  */
-function limitTable(limits) {
+function limitTable(limits, approval = []) {
   const decides = limits.some((l) => l.decides);
-  return table("Limits", ["Limit", "Of role", "Allows", ...(decides ? ["Decides"] : [])], limits.map((l) => ({
+  const waits = approval.map((rule) => ({ cells: [`approval rule: ${ruleText(rule)}`, nothing, mark("approval", "with approval"), ...(decides ? [nothing] : [])] }));
+  return table("Limits", ["Limit", "Of role", "Allows", ...(decides ? ["Decides"] : [])], [...limits.map((l) => ({
     cells: [l.bound ? html`${l.rule} <div>arguments within <code>${l.bound}</code></div>` : l.rule, l.role ? html`<a href=${roleLink(l.roleId)}>${l.role}</a>` : quiet("none"),
       l.allows ? mark("good", "yes") : mark("bad", "no"), ...(decides ? [l.decides ? mark("bad", "this one") : nothing] : [])],
-  })));
+  })), ...waits]);
 }
 
 /** @param {string} role @param {any} v */
@@ -133,14 +136,27 @@ function toolLink(group, tool, text) {
   return html`<a href=${placeLink("tools", group, { tool })}><code>${text}</code></a>`;
 }
 
-/** @param {any} data @param {string} tool */
-function holders(data, tool) {
-  const { roles, agents, tasks, reason } = data.holders;
+/**
+ * The roles with root, which is not stored.
+ * @param {any[]} roles
+ * @returns {{id: string, name: string}[]}
+ */
+function withRoot(roles) {
+  return [{ id: "root", name: "root" }, ...roles];
+}
+
+/** @param {any} data @param {string} tool @param {Page} page */
+function holders(data, tool, page) {
+  const { roles, agents, tasks, reason, epoch } = data.holders;
+  const holding = new Set(roles.map((/** @type {any} */ r) => r.id)), denied = withRoot(data.roles).filter((r) => !holding.has(r.id));
   const group = data.tools.find((/** @type {any} */ t) => t.name === tool)?.group;
   return html`<div class="card"><h2>Who may call ${group ? toolLink(group, tool, tool) : html`<code>${tool}</code>`}</h2>
     ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
-    <h3>Roles ${quiet("whose agents may call it, unless the agent that spawns them may not grant it")}</h3>
+    <h3>Roles ${quiet("whose agents may call it")}</h3>
     ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: roleLink(r.id), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>group ${r.group}</a> ${withApproval(r)}`] }))) : html`<p class="quiet">No role may call it.</p>`}
+    <p class="quiet">An agent has it only if the agent that spawned it may grant it, and its task allows it. root may spawn agents of all roles of the operator and of the configuration.</p>
+    <p class="quiet">Callers are not listed: people and programs in a role may call what the role may call, within their own limits.</p>
+    ${reason ? nothing : deniedRoles(tool, denied, epoch, page)}
     <h3>Agents ${quiet("that are at work")}</h3>
     ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, html`${a.role} ${withApproval(a)}`] }))) : html`<p class="quiet">No agent may call it now.</p>`}
     ${tasks.length ? html`<h3>Tasks ${quiet("that callers start")}</h3>${table("Tasks of callers", ["Callers in role", "Bounded by"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, html`${t.as} ${withApproval(t)}`] })))}` : nothing}
@@ -160,6 +176,6 @@ function verdicts(data, role, page) {
   const allowed = data.verdicts.filter((/** @type {any} */ v) => v.allowed), waits = allowed.filter((/** @type {any} */ v) => v.waits);
   return html`<p>Role ${role} may call ${count(allowed.length, "tool")} of ${data.verdicts.length}${waits.length ? `, ${waits.length} of them with approval` : ""}.</p>
     ${table("Tools", ["Tool", "Group", "Allowed", "Rule"], data.verdicts.map((/** @type {any} */ v) => ({
-      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), answerMark(v), v.rule],
+      href: placeLink("access", "", { role, tool: v.tool }), cells: [html`<code>${v.tool}</code>`, toolLink(v.group, v.tool, v.group), answerMark(v), v.allowed ? v.rule : denialText(v.rule, role)],
     })))}${commandLine(command("can", "--role", role))}`;
 }

@@ -2,7 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { bodyOf, excerpt, preciseTime } from "./format.js";
-import { grantHint, rightsVersion, ruleText } from "./grant-hint.js";
+import { denialText, grantHint, rightsVersion } from "./grant-hint.js";
 import { facts, json, mark, statusMark } from "./parts.js";
 import { placeLink } from "./place.js";
 
@@ -18,7 +18,7 @@ export function eventFacts(e, agent, operator) {
   return html`${facts([["What", e.type], ["Agent", agent], ["Role", e.role], ["Caller", e.caller], ["By", e.by],
       ["Tool", e.tool && html`<code>${e.tool}</code>`], ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))],
       ["Outcome", outcomeOf(e)], ["Code", e.code && html`<code>${e.code}</code>`], ["Reason", e.reason], ["Text", excerpt(textOf(e), textMost)],
-      ["Rule", ruleText(e.rule)], ["Group", e.group], ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, operator) : undefined],
+      ["Rule", denialText(e.rule, e.role)], ["Group", e.group], ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, operator) : undefined],
       [rightsVersion, e.epoch], ["At", preciseTime(e.at) + " UTC"]])}
     ${e.tool && e.type === "tool_call" && e.role ? html`<p><a href=${placeLink("access", "", { role: e.role, tool: e.tool })}>May role ${e.role} call ${e.tool} now?</a></p>` : nothing}
     <h3>Event</h3>${json(e)}`;

@@ -6,12 +6,21 @@ import { roleLink } from "./place.js";
 /** The name of what the gateway calls the epoch: a number that grows with each change of rights. */
 export const rightsVersion = "Version of rights";
 
+const notGranted = "not granted: no group that the role may use has this tool";
+const rootRule = "root uses org_management alone";
+
+/** The limits of which an event says "not granted" alone, as Who can names them. */
+const limitRules = /^(the toolGroups of role |root uses |what )/;
+
 /**
- * Returns the rule of a decision in words.
+ * Returns the rule of a denial in words, the same for an event and for a verdict. A verdict names
+ * the limit that denies; an event of root has it, too, since the tools of root are fixed.
  * @param {string | undefined} rule
+ * @param {string | undefined} role its name
  */
-export function ruleText(rule) {
-  return rule === "not granted" ? "not granted: no group that the role may use has this tool" : rule;
+export function denialText(rule, role) {
+  const limit = rule === "not granted" ? role === "root" && rootRule : rule && limitRules.test(rule) && rule;
+  return limit ? `${notGranted} (${limit})` : rule === "not granted" ? notGranted : rule;
 }
 
 /**

@@ -17,6 +17,7 @@ func TestPage_WhoCanShowsApprovals(t *testing.T) {
 	p.goTo("#/access?role=payer&tool=write_file")
 	p.waitText("Role payer may call write_file with approval by 1 person in role finance")
 	p.wait(`document.querySelector("h2 .mark.approval .sign")?.textContent === "◇"`)
+	p.waitText("approval rule: write_file needs 1 person in role finance")
 	p.goTo("#/access?role=payer&tool=read_file")
 	p.waitText("Role payer may call read_file")
 	p.goTo("#/access?role=payer")
@@ -139,4 +140,18 @@ func TestPage_WhoCanSaysWhy(t *testing.T) {
 		}
 	}
 	p.checkProblems("why")
+}
+
+// The list of roles has root, whose role is not stored.
+func TestPage_WhoCanOffersRoot(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/access")
+	p.choose("Role", "root")
+	p.waitText("Role root may call")
+	p.choose("Tool", "run_command")
+	p.waitText("Role root may not call run_command")
+	p.waitText(deniedRoot)
+	p.checkProblems("root")
 }

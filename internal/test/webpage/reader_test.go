@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// deniedRoot is why root may not call run_command, in the same words in a task and in Who can.
+const deniedRoot = "not granted: no group that the role may use has this tool (root uses org_management alone)"
+
 // What a new user is asked, answered from the page alone. The log has how long
 // each answer took a browser.
 func TestPage_AnswersOfNewReader(t *testing.T) {
@@ -25,6 +28,12 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.clickLink("Who can")
 		p.choose("Tool", "run_command")
 		p.waitText("Who may call run_command")
+		p.waitText("Roles whose agents may call it")
+		p.waitText("Callers are not listed")
+		p.waitText("Roles that may not (6), and why")
+		p.click(".denied-roles summary")
+		p.waitText("not granted: no group that the role may use has this tool (the toolGroups of role reader)")
+		p.waitText(deniedRoot)
 		p.clickLink("group command")
 		p.waitText("Role coder may call run_command")
 		p.waitText("group command, through role coder")
@@ -35,7 +44,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.waitText("1 denied call")
 		p.eval("document.activeElement.blur(); 0")
 		p.press("]")
-		p.waitText("not granted")
+		p.waitText(deniedRoot)
 		p.waitText("tool_not_available")
 	})
 	timed("What would taking the group command from coder change, and for whom?", func() {
@@ -44,6 +53,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.check("Use command")
 		p.waitText("What this change does")
 		p.wait(`document.querySelector("aside.panel").innerText.includes("loses") && document.querySelector("aside.panel").innerText.includes("run_javascript")`)
+		p.waitText("Tasks of callers with the rights of another role: none")
 		p.click("form button[type=button]") // Undo
 	})
 	timed("Give a task and get its result", func() {
