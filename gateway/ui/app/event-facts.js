@@ -4,6 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { bodyOf, excerpt, preciseTime } from "./format.js";
 import { denialText, grantHint, rightsVersion } from "./grant-hint.js";
 import { facts, json, mark, statusMark } from "./parts.js";
+import { callerName } from "./people.js";
 import { placeLink } from "./place.js";
 
 const textMost = 600; // characters of what an event says
@@ -15,7 +16,7 @@ const textMost = 600; // characters of what an event says
  * @param {boolean} operator operators may open roles
  */
 export function eventFacts(e, agent, operator) {
-  return html`${facts([["What", e.type], ["Agent", agent], ["Role", e.role], ["Caller", e.caller], ["By", e.by],
+  return html`${facts([["What", e.type], ["Agent", agent], ["Role", e.role], ["Caller", e.caller && callerName(e.caller)], ["By", e.by && callerName(e.by)],
       ["Tool", e.tool && html`<code>${e.tool}</code>`], ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))],
       ["Outcome", outcomeOf(e)], ["Code", e.code && html`<code>${e.code}</code>`], ["Reason", e.reason], ["Text", excerpt(textOf(e), textMost)],
       ["Rule", denialText(e.rule, e.role)], ["Group", e.group], ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, operator) : undefined],

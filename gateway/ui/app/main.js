@@ -10,6 +10,7 @@ import { isTyping, navigationKeys } from "./keys.js";
 import { organization } from "./organization.js";
 import { openPlaces } from "./palette.js";
 import { announce, empty, failure, quiet, skeleton } from "./parts.js";
+import { beginNames } from "./people.js";
 import { currentPlace, placeLink } from "./place.js";
 import { record } from "./record.js";
 import { roles } from "./roles.js";
@@ -140,6 +141,7 @@ async function begin() {
     return;
   }
   shownTo = who;
+  beginNames(state.session, redraw);
   const { last } = await get("api/v1/events", { limit: 1 });
   follow(last, who, { onEvents, onApprovals, onState, onTexts, onGap: () => load() });
   renew();

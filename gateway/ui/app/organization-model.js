@@ -232,7 +232,7 @@ function endTask(task, status) {
  * Returns the visible rows. Closed tasks and agents hide what is below them. Of the children of
  * one parent 20 are shown until the parent is in unfolded.
  * @param {Tree} tree
- * @param {{closed: Set<string>, opened: Set<string>, unfolded: Set<string>, filter: string, live: boolean}} view
+ * @param {{closed: Set<string>, opened: Set<string>, unfolded: Set<string>, filter: string, live: boolean, nameOf: (caller: string) => string}} view
  * @returns {Row[]}
  */
 export function visibleRows(tree, view) {
@@ -243,7 +243,7 @@ export function visibleRows(tree, view) {
     }
     const words = view.filter.toLowerCase();
     const matches = (/** @type {Agent} */ a) => !words || `${a.name} ${a.role} ${a.id} ${a.status} ${a.tool ?? ""}`.toLowerCase().includes(words);
-    const own = !words || `${task.text} ${task.id} ${task.caller} ${task.status}`.toLowerCase().includes(words);
+    const own = !words || `${task.text} ${task.id} ${task.caller} ${view.nameOf(task.caller)} ${task.status}`.toLowerCase().includes(words);
     if (!own && !task.agents.some(matches)) {
       continue;
     }

@@ -9,6 +9,7 @@ import { command, count, excerpt, number, shortId } from "./format.js";
 import { addApprovals, addQuestions, addRolePauses, applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows, waitOf } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
 import { pause } from "./pause.js";
+import { callerName } from "./people.js";
 import { currentPlace, goTo, placeLink, roleLink, setParams } from "./place.js";
 import { openQuestions } from "./questions.js";
 import { reveal, rows, top } from "./rows.js";
@@ -21,7 +22,7 @@ const drawnMost = 500; // agents in the picture
 const recently = 60_000; // milliseconds for which a denial is marked
 
 /** What is open and folded is kept while the page is open. */
-const view = { closed: new Set(), opened: new Set(), unfolded: new Set() };
+const view = { closed: new Set(), opened: new Set(), unfolded: new Set(), nameOf: callerName };
 
 /** @type {import("./screen.js").Screen} */
 export const organization = {
@@ -67,7 +68,7 @@ export const organization = {
   render(data, place, page) {
     const list = visibleRows(data.tree, { ...view, filter: place.params.filter ?? "", live: place.params.live === "1" });
     const chosen = list.find((row) => row.id === place.id) ?? findRow(data.tree, place.id);
-    return html`${data.paused ? html`<div class="notice" role="status">${mark("bad", "The organization is paused.")} By ${data.paused.by}, ${when(data.paused.at, page.now)}${data.paused.reason ? `: ${data.paused.reason}` : ""}</div>` : nothing}
+    return html`${data.paused ? html`<div class="notice" role="status">${mark("bad", "The organization is paused.")} By ${callerName(data.paused.by ?? "")}, ${when(data.paused.at, page.now)}${data.paused.reason ? `: ${data.paused.reason}` : ""}</div>` : nothing}
     <div class="split">
       <div>${place.params.form === "Picture" ? picture(data.tree, chosen, page) : treegrid(list, data.denials, place, page)}
         ${data.tree.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}</div>
@@ -125,7 +126,7 @@ function taskRow(row, denied, index, place, page) {
   return rowFrame(row, index, place, html`
     <div role="gridcell" class="person">${twist(row, page)}<strong>${oneLine(task.text, 80)}</strong></div>
     <div role="gridcell">${statusMark(task.status)}</div>
-    <div role="gridcell" class="quiet" title=${denied ? `by ${task.caller}, ${count(task.agents.length, "agent")}` : nothing}>${denied ? mark("bad", `${number(denied)} denied`) : nothing}<span>${denied ? ", " : ""}by ${task.caller}, ${count(task.agents.length, "agent")}</span></div>
+    <div role="gridcell" class="quiet" title=${denied ? `by ${callerName(task.caller)}, ${count(task.agents.length, "agent")}` : nothing}>${denied ? mark("bad", `${number(denied)} denied`) : nothing}<span>${denied ? ", " : ""}by ${callerName(task.caller)}, ${count(task.agents.length, "agent")}</span></div>
     <div role="gridcell"></div>
     <div role="gridcell">${when(task.createdAt, page.now)}</div>`);
 }
@@ -224,7 +225,7 @@ function details(row, page) {
 /** @param {Task} task @param {import("./screen.js").Page} page */
 function taskDetails(task, page) {
   return html`<h2>${excerpt(task.text, 160)}</h2>
-    ${facts([["Status", statusMark(task.status)], ["Caller", task.caller], ["Agents", task.agents.length], ["Started", when(task.createdAt, page.now)], ["Id", idChip(task.id)]])}
+    ${facts([["Status", statusMark(task.status)], ["Caller", callerName(task.caller)], ["Agents", task.agents.length], ["Started", when(task.createdAt, page.now)], ["Id", idChip(task.id)]])}
     <div class="actions"><a class="button primary" href=${placeLink("task", task.id)}>Open the task</a></div>
     ${commandLine(command("task", "show", task.id))}`;
 }
@@ -342,5 +343,5 @@ function nodeShape(n, task, now) {
   const denied = agent?.deniedAt && now - agent.deniedAt < recently;
   const kind = denied ? "bad" : agent && ["calling", "thinking", "starting"].includes(agent.status) ? "work" : agent?.status === "waiting" ? "wait" : "off";
   return svg`<g class=${kind} transform="translate(${n.y},${n.x})" @click=${() => goTo("organization", agent?.id ?? task.id, currentPlace().params)}>
-    <circle r="5"></circle><text x="9" y="4">${agent ? agent.name || agent.role : task.caller} <tspan class="quiet">${agent?.tool ?? agent?.status ?? ""}</tspan></text></g>`;
+    <circle r="5"></circle><text x="9" y="4">${agent ? agent.name || agent.role : callerName(task.caller)} <tspan class="quiet">${agent?.tool ?? agent?.status ?? ""}</tspan></text></g>`;
 }
