@@ -8,7 +8,8 @@ import { keepsNumbers } from "./exact-json.js";
 import { command, count } from "./format.js";
 import { commandLine, difference, empty, facts, filterField, idChip, json, mark, names, oneLine, quiet, statusMark, table, when } from "./parts.js";
 import { pause } from "./pause.js";
-import { goTo, placeLink, setParams } from "./place.js";
+import { callerName, roleName } from "./people.js";
+import { goTo, placeLink, roleLink, setParams } from "./place.js";
 import { reachList } from "./reach.js";
 import { change, choiceOf, faultOf, gainsOf, isChanged, newDraft, reachedOf, readPart, setChoice } from "./role-draft.js";
 
@@ -131,7 +132,7 @@ function newRole({ name, description }) {
 function oneRole(data, page) {
   const { role, draft } = data;
   return html`<div class="split"><form @submit=${(/** @type {Event} */ e) => { e.preventDefault(); save(data, page); }}>
-      ${data.overtaken ? html`<div class="notice" role="alert">${mark("note", `${data.overtaken} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
+      ${data.overtaken ? html`<div class="notice" role="alert">${mark("note", `${callerName(data.overtaken)} has changed this role meanwhile.`)} <button type="button" @click=${page.reload}>Look at it again</button></div>` : nothing}
       ${isDeclared(role) ? html`<div class="note">This role is declared in the configuration. Change it in its file, which <code>rolecall serve</code> reads again. Here you see what a change would do; it is not saved.</div>` : nothing}
       ${role.suspendedAt ? html`<div class="notice">${mark("bad", "The role is paused.")}</div>` : nothing}
       ${groupFields(data, page)}
@@ -179,7 +180,15 @@ function approvalRules({ approval = [] }) {
  */
 function keptFields(role) {
   const kept = ["agent", "hosts", "result", "states", "tasks"].filter((name) => role[name] !== undefined);
-  return kept.length ? html`<h3>Fields that the editor keeps</h3>${kept.map((name) => html`<details><summary><code>${name}</code></summary>${json(role[name])}</details>`)}` : nothing;
+  return kept.length ? html`<h3>Fields that the editor keeps</h3>${tasksInWords(role)}${kept.map((name) => html`<details><summary><code>${name}</code></summary>${json(role[name])}</details>`)}` : nothing;
+}
+
+/**
+ * Says whose rights the tasks of callers in a role have, if it is another role.
+ * @param {any} role
+ */
+function tasksInWords({ tasks }) {
+  return tasks?.as ? html`<p>Tasks that its callers start have the rights of role <a href=${roleLink(tasks.as)}>${roleName(tasks.as) || tasks.as}</a>.</p>` : nothing;
 }
 
 /** @param {any} data @param {Page} page */
@@ -351,17 +360,22 @@ function effectLists(diff) {
   return html`${effectList("Roles", "for agents that are spawned from now on", diff.roles, counts.roles, (d) => d.name)}
     ${effectList("Agents", "at work now", diff.agents, counts.agents, (d) => html`${d.role} ${idChip(d.agent)}`)}
     ${effectList("Callers", "outside the organization", diff.callers, counts.callers, (d) => `${d.user} in role ${d.role}`)}
-    ${effectList("Tasks", "that callers of the role start", diff.tasks, counts.tasks, (d) => d.role)}`;
+    ${effectList("Tasks of callers", "with the rights of another role", diff.tasks, counts.tasks, tasksOf, ["gain", "lose"])}`;
 }
 
-/** @param {string} title @param {string} about @param {any[]} list @param {number} total @param {(d: any) => any} name */
-function effectList(title, about, list, total, name) {
+/** @param {{role: string, as: string}} d */
+function tasksOf({ role, as }) {
+  return as ? `Callers in role ${role} start tasks with the rights of role ${as}: these` : `Callers in role ${role} start tasks: these`;
+}
+
+/** @param {string} title @param {string} about @param {any[]} list @param {number} total @param {(d: any) => any} name @param {string[]} [verbs] */
+function effectList(title, about, list, total, name, [gain, lose] = ["gains", "loses"]) {
   if (total === 0) {
     return html`<p>${title} ${quiet(`${about}: none`)}</p>`;
   }
   return html`<h3>${title} ${quiet(about)}</h3><ul class="plain">${list.map((d) => html`<li><strong>${name(d)}</strong>
-    ${d.gains.length ? html`<div>${mark("plus", "gains")} ${names(d.gains, 60)}</div>` : nothing}
-    ${d.loses.length ? html`<div>${mark("minus", "loses")} ${names(d.loses, 60)}</div>` : nothing}
+    ${d.gains.length ? html`<div>${mark("plus", gain)} ${names(d.gains, 60)}</div>` : nothing}
+    ${d.loses.length ? html`<div>${mark("minus", lose)} ${names(d.loses, 60)}</div>` : nothing}
     ${(d.bounds ?? []).map(boundChange)}
     ${d.hosts?.length ? html`<div>${mark("note", "other hosts")} ${d.hosts.map((/** @type {any} */ h) => (h.allow ?? []).join(", ")).join("; ")}</div>` : nothing}</li>`)}</ul>
     ${total > list.length ? quiet(`and ${total - list.length} more`) : nothing}`;

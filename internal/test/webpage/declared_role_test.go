@@ -54,6 +54,7 @@ func TestPage_DeclaredRoleIsPreviewed(t *testing.T) {
 	p.check("Use workspace")
 	p.waitText("What this change does")
 	p.wait(`document.querySelector("aside.panel").innerText.includes("loses") && document.querySelector("aside.panel").innerText.includes("write_file")`)
+	p.waitText("Callers in role reader start tasks with the rights of role clerk: these")
 	if text := p.text(); strings.Contains(text, "rolecall role update") || strings.Contains(text, "defined by the configuration") {
 		t.Errorf("the page offers a change:\n%s", text)
 	}
@@ -93,3 +94,35 @@ const brokenWords = `(() => {
 	}
 	return broken.join(" ");
 })()`
+
+// A role whose callers start tasks with the rights of another role names that role.
+func TestPage_RoleNamesTheRoleOfItsTasks(t *testing.T) {
+	s := startServer(t)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/roles/reader")
+	p.waitText("Tasks that its callers start have the rights of role clerk.")
+	p.clickLink("clerk")
+	p.wait(`document.querySelector("h1").innerText === "Role clerk"`)
+	p.checkProblems("tasks of callers")
+}
+
+// Callers are named with their roles, not with the ids of their roles.
+func TestPage_NamesCallersWithTheirRoles(t *testing.T) {
+	s := startServer(t)
+	var task struct{ ID string }
+	decode(t, s.send(t, "eve", "POST", "/api/v1/tasks", `{"text":"the answer is 42"}`), &task)
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	for _, place := range []string{"organization", "organization/" + task.ID, "organization?filter=in%20role%20reader"} {
+		p.goTo("#/" + place)
+		p.waitText("by eve in role reader")
+		if strings.Contains(p.text(), "user:eve@") {
+			t.Errorf("%s shows\n%s", place, p.text())
+		}
+	}
+	p.goTo("#/record?type=task_started")
+	p.click("tbody a")
+	p.waitText("Caller\neve in role reader")
+	p.checkProblems("callers")
+}
