@@ -159,7 +159,7 @@ function holders(data, tool, page) {
     ${reason ? nothing : deniedRoles(tool, denied, epoch, page)}
     <h3>Agents ${quiet("that are at work")}</h3>
     ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, html`${a.role} ${withApproval(a)}`] }))) : html`<p class="quiet">No agent may call it now.</p>`}
-    ${tasks.length ? html`<h3>Tasks ${quiet("that callers start")}</h3>${table("Tasks of callers", ["Callers in role", "Bounded by"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, html`${t.as} ${withApproval(t)}`] })))}` : nothing}
+    ${tasks.length ? html`<h3>Tasks of callers ${quiet("with the rights of another role")}</h3>${table("Tasks of callers", ["Callers in role", "Their tasks have the rights of role"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, html`${t.as} ${withApproval(t)}`] })))}` : nothing}
     ${commandLine(command("can", "--who", tool))}</div>`;
 }
 

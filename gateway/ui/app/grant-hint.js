@@ -10,7 +10,7 @@ const notGranted = "not granted: no group that the role may use has this tool";
 const rootRule = "root uses org_management alone";
 
 /** The limits of which an event says "not granted" alone, as Who can names them. */
-const limitRules = /^(the toolGroups of role |root uses |what )/;
+const limitRules = /^(the toolGroups of role |root uses |the server |what )/;
 
 /**
  * Returns the rule of a denial in words, the same for an event and for a verdict. A verdict names

@@ -126,6 +126,7 @@ func TestPage_WhoCanSaysWhy(t *testing.T) {
 	p.signIn("ann")
 	p.goTo("#/access?tool=write_file")
 	p.waitText("Who may call write_file")
+	p.waitText("Their tasks have the rights of role")
 	const why = `[...document.querySelectorAll("tbody tr")].find((row) => row.textContent.startsWith("%s"))?.querySelector("td:nth-child(2)").innerText.replaceAll("\n", "")`
 	for role, want := range map[string]string{"clerk": "group workspace", "payer": "group workspace ◇with approval"} {
 		if got := p.eval(fmt.Sprintf(why, role)); got != want {
@@ -155,3 +156,37 @@ func TestPage_WhoCanOffersRoot(t *testing.T) {
 	p.waitText(deniedRoot)
 	p.checkProblems("root")
 }
+
+// The reasons of the roles that may not call a tool are read when their list is opened, for a
+// bounded number of roles, and again when rights change.
+func TestPage_DeniedRolesAreBounded(t *testing.T) {
+	s := startServer(t)
+	for i := range 50 {
+		s.send(t, "ann", "POST", "/api/v1/roles", fmt.Sprintf(`{"name":"empty %02d","toolGroups":[]}`, i))
+	}
+	p := openTab(t, newBrowser(t), s)
+	p.signIn("ann")
+	p.goTo("#/access?tool=run_command")
+	p.waitText("Roles that may not (56), and why")
+	if asked := p.eval(reasonsAsked); asked != 1.0 {
+		t.Errorf("%v questions before the list is open, want the one of those who may", asked)
+	}
+	p.click(".denied-roles summary")
+	p.wait(reasonsAsked + " >= 51 && " + reasonsRead)
+	p.waitText("The first 50 of 56 are shown.")
+	if asked := p.eval(reasonsAsked); asked != 51.0 {
+		t.Errorf("%v questions, want 51", asked)
+	}
+	p.checkAccessible(axe(t), "denied roles")
+	s.send(t, "ann", "PATCH", "/api/v1/roles/empty%2000", `{"toolGroups":["command"]}`)
+	p.waitText("Roles that may not (55), and why")
+	p.waitText("The first 50 of 55 are shown.")
+	p.wait(reasonsRead)
+	p.checkProblems("denied roles")
+}
+
+// reasonsAsked is the number of questions that the page has asked since its load.
+const reasonsAsked = `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/api/v1/can")).length`
+
+// reasonsRead is true if no row waits for its reason.
+const reasonsRead = `![...document.querySelectorAll(".denied-roles td")].some((cell) => cell.textContent.trim() === "…")`
