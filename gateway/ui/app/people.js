@@ -30,7 +30,10 @@ export function beginNames({ operator, roleId, role }, draw) {
 export function roleName(id) {
   if (!names.has(id) && mayRead && !asked.has(id)) {
     asked.add(id);
-    reading ||= Boolean(setTimeout(readNames)); // ids of the same drawing are asked for at once
+    if (!reading) {
+      reading = true;
+      setTimeout(readNames); // once for all ids of a drawing
+    }
   }
   return names.get(id) ?? "";
 }
