@@ -53,9 +53,9 @@ func namedTools(cfg *config.Config, server string) (list []mcpclient.NamedTool) 
 		if t.MCP == nil || t.MCP.Server != server {
 			continue
 		}
-		label := labelOf(toolboxfile.Labels{States: t.States, Effect: t.Effect, Flags: t.Flags})
-		if t.State != "" {
-			label.State = &t.State
+		label := labelOf(toolboxfile.Labels{States: t.InStates, Effect: t.Effect, Flags: t.Flags})
+		if t.NextState != "" {
+			label.State = &t.NextState
 		}
 		list = append(list, mcpclient.NamedTool{Name: t.Name, Description: t.Description, Tool: t.MCP.Tool, Label: label})
 	}

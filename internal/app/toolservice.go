@@ -55,7 +55,7 @@ func serviceTools(cfg *config.Config, service string) (list []toolservice.Tool) 
 // serviceDefinition returns the definition of a tool of a service. Loading has checked the effect
 // class.
 func serviceDefinition(t toolboxfile.DeclaredTool, untyped bool) tool.Definition {
-	d := tool.Definition{Name: t.Name, Description: t.Description, Input: t.Parameters.Schema(), Flags: t.Flags, State: t.State, States: t.States}
+	d := tool.Definition{Name: t.Name, Description: t.Description, Input: t.Parameters.Schema(), Flags: t.Flags, State: t.NextState, States: t.InStates}
 	_ = d.Effect.UnmarshalText([]byte(t.Effect)) // an unknown class is Mutating
 	if untyped {
 		d.Shown, d.Input = d.Input, json.RawMessage(`{"type":"object"}`)

@@ -46,7 +46,7 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 	case len(data) > most:
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's response has more than %d bytes; request less data", most)
 	}
-	if len(r.tool.config.HTTP.Answer) > 0 {
+	if len(r.tool.config.HTTP.ResultFields) > 0 {
 		return r.fieldResult(data)
 	}
 	return r.bodyResult(answer.Header.Get("Content-Type"), data), nil
@@ -63,7 +63,7 @@ func (r *request) fieldResult(data []byte) (tool.Result, error) {
 	if err := r.answeredError(doc); err != nil {
 		return tool.Result{}, err
 	}
-	for _, name := range r.tool.config.HTTP.Answer {
+	for _, name := range r.tool.config.HTTP.ResultFields {
 		switch field := doc.Get(name); {
 		case !field.Exists() || field.Type == gjson.Null:
 		case field.Type == gjson.String:
@@ -72,7 +72,7 @@ func (r *request) fieldResult(data []byte) (tool.Result, error) {
 			return jsonResult(json.RawMessage(field.Raw)), nil
 		}
 	}
-	return tool.Result{}, errcode.New(errcode.ToolExecutionFailed, "the service's answer has no field %s", strings.Join(r.tool.config.HTTP.Answer, " or "))
+	return tool.Result{}, errcode.New(errcode.ToolExecutionFailed, "the service's answer has no field %s", strings.Join(r.tool.config.HTTP.ResultFields, " or "))
 }
 
 // answeredError returns the error in an answer with status 2xx. The form of the error is {"error":

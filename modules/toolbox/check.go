@@ -26,7 +26,7 @@ func CheckConnection(ctx context.Context, c Config) (err error) {
 	if one.client != nil {
 		return headService(ctx, one.client, c.Source.BaseURL)
 	}
-	_, err = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: !c.Source.NoReadOnly})
+	_, err = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: !c.Source.NoReadOnlyTransactions})
 	if errcode.CodeOf(err) == errcode.ToolUnavailable && one.missing == "" {
 		return networkCause(err)
 	}

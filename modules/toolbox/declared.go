@@ -89,7 +89,7 @@ func (m *Module) declare(c toolboxfile.DeclaredTool) (*declaredTool, error) {
 	t := &declaredTool{module: m, config: c}
 	t.definition = tool.Definition{
 		Name: c.Name, Description: c.Description, Input: c.Parameters.Schema(),
-		Effect: m.effect(c, k), Flags: c.Flags, State: c.State, States: c.States, Auth: m.auth(c), Declared: c.Parameters,
+		Effect: m.effect(c, k), Flags: c.Flags, State: c.NextState, States: c.InStates, Auth: m.auth(c), Declared: c.Parameters,
 	}
 	var err error
 	t.action, err = k.action(t)
@@ -115,7 +115,7 @@ func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 	case c.Effect != "":
 		_ = e.UnmarshalText([]byte(c.Effect)) // an unknown class stays Mutating
 		return e
-	case isSet(c.Annotations.ReadOnly), c.Annotations.ReadOnly == nil && (m.config.Source.ReadOnly || c.HTTP != nil && c.HTTP.Queries):
+	case isSet(c.Annotations.ReadOnly), c.Annotations.ReadOnly == nil && (m.config.Source.ReadOnly || c.HTTP != nil && c.HTTP.OnlyReads):
 		return tool.ReadOnly
 	case isSet(c.Annotations.Idempotent):
 		return tool.Idempotent

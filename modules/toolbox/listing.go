@@ -145,7 +145,7 @@ func queryRows[T any](ctx context.Context, l *listing, p callerPool, statement, 
 			args = append(args, names)
 		}
 	}
-	rows, err := p.query(ctx, database.Query{SQL: statement, Args: args, ReadOnly: !l.tool.module.config.Source.NoReadOnly, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
+	rows, err := p.query(ctx, database.Query{SQL: statement, Args: args, ReadOnly: !l.tool.module.config.Source.NoReadOnlyTransactions, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
 	if err != nil {
 		return nil, err
 	}

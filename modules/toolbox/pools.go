@@ -104,7 +104,7 @@ func (p *Pools) unpinged() (list []*pool) {
 
 // newPool returns a pool that has not connected yet.
 func newPool(c Config, log *slog.Logger) (*pool, error) {
-	one := &pool{source: c.Source.Name, log: log, noReadOnly: c.Source.NoReadOnly, remote: c.Source.Type != toolboxfile.SourceSQLite && c.Source.Type != toolboxfile.SourceHTTP}
+	one := &pool{source: c.Source.Name, log: log, noReadOnly: c.Source.NoReadOnlyTransactions, remote: c.Source.Type != toolboxfile.SourceSQLite && c.Source.Type != toolboxfile.SourceHTTP}
 	if c.Source.Type == toolboxfile.SourceHTTP {
 		one.client, one.slots = newClient(c), fair.NewSemaphore(maxConns(c))
 		return one, nil

@@ -36,7 +36,7 @@ func newRequest(t *declaredTool) (action, error) {
 	if c == nil {
 		return nil, errcode.New(errcode.InvalidConfig, "request template is missing")
 	}
-	if t.module.config.Source.ReadOnly && !c.Queries && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, c.Method) {
+	if t.module.config.Source.ReadOnly && !c.OnlyReads && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, c.Method) {
 		return nil, errcode.New(errcode.InvalidConfig, "method %s may change data, but the source is readOnly", c.Method)
 	}
 	b, err := newBase(t.module.config.Source)

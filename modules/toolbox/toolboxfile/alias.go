@@ -78,7 +78,7 @@ func singleStoreFields(it item, s *Source) yamldoc.Fields {
 // tidbFields returns the fields of TiDB. With ssl the connection has TLS; there are no other
 // parameters of the connection. TiDB rejects START TRANSACTION READ ONLY in its default settings.
 func tidbFields(it item, s *Source) yamldoc.Fields {
-	s.NoReadOnly = true
+	s.NoReadOnlyTransactions = true
 	all := mysqlAliasFields(it, s)
 	delete(all, "queryParams")
 	all["ssl"] = func(v yamldoc.Value) {

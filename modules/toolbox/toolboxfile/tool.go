@@ -48,9 +48,9 @@ func toolTypes() []toolType {
 // noFields returns no fields.
 func noFields(item, *pendingTool) yamldoc.Fields { return yamldoc.Fields{} }
 
-// isTrustGraph reports whether a type of tool calls TrustGraph. Such a tool may leave out its
+// callsTrustGraph reports whether a type of tool calls TrustGraph. Such a tool may leave out its
 // source if there is only one of type http.
-func isTrustGraph(name string) bool {
+func callsTrustGraph(name string) bool {
 	return slices.Contains([]string{ToolKnowledgeQuery, ToolTextCompletion, ToolPrompt, ToolStructuredQuery}, name)
 }
 
@@ -60,23 +60,23 @@ func (t toolType) hasSource() bool { return t.sources != nil }
 // pendingTool is the state of reading one tool. It lives until all documents are
 // read, when the source and the auth services of the tool can be checked.
 type pendingTool struct {
-	item          // zero after the parameters are compiled, to release the nodes
-	tool          DeclaredTool
-	index         int      // in Declarations.Tools
-	sources       []string // types of sources that it can use
-	sourceAt      yamldoc.Value
-	methodAt      yamldoc.Value
-	scopesAt      yamldoc.Value
-	specs         []parameter.Spec
-	templateSpecs []parameter.Spec
-	fixedSpecs    []parameter.Spec // the same for all tools of the type
-	finish        func()           // called when the fields are read; nil for most types
-	mcpAt         yamldoc.Value    // of a tool of type mcp-tool
-	mcpID         string
-	values        map[string]yamldoc.Value // of a tool of type tool-service
-	compiled      bool
-	anchor        bool // Options.AnchorAllowed of its parameters
-	errCount      int  // number of errors before this tool
+	item           // zero after the parameters are compiled, to release the nodes
+	tool           DeclaredTool
+	index          int      // in Declarations.Tools
+	sources        []string // types of sources that it can use
+	sourceAt       yamldoc.Value
+	methodAt       yamldoc.Value
+	scopesAt       yamldoc.Value
+	specs          []parameter.Spec
+	templateSpecs  []parameter.Spec
+	fixedSpecs     []parameter.Spec // the same for all tools of the type
+	finish         func()           // called when the fields are read; nil for most types
+	mcpAt          yamldoc.Value    // of a tool of type mcp-tool
+	mcpID          string
+	values         map[string]yamldoc.Value // of a tool of type tool-service
+	paramsCompiled bool
+	anchor         bool // Options.AnchorAllowed of its parameters
+	errCount       int  // number of errors before this tool
 }
 
 // readTool reads a document of kind tool. It compiles the parameters at once unless
@@ -88,7 +88,7 @@ func readTool(it item) {
 	}
 	p := &pendingTool{item: it, errCount: it.ErrorCount()}
 	if _, named := it.FindField("name"); !named && !it.IsEntry {
-		it.NameAt.AddError("is missing", "every document has a name; without one it names a tool of a server in the field of")
+		it.NameAt.AddError("is missing", `add a name, or name a tool of a server in the field "of"`)
 	}
 	it.DeclareItem()
 	it.checkShortName("tool")
@@ -99,7 +99,7 @@ func readTool(it item) {
 	}
 	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: cmp.Or(known[i].aliasOf, known[i].name), Pos: it.Pos}
 	it.ReadFields(yamldoc.MergeFields(p.fieldsOf(known[i]), known[i].fields(it, p)))
-	if known[i].hasSource() && !isTrustGraph(p.tool.Type) {
+	if known[i].hasSource() && !callsTrustGraph(p.tool.Type) {
 		it.RequireFields("source")
 	}
 	if p.tool.Description == "" { // otherwise the type has one
@@ -236,7 +236,7 @@ func toolboxTypeHint(name string) string {
 	if slices.Contains([]string{"create-memory", "mysql-search-catalog", "postgres-search-catalog"}, name) {
 		return "Toolbox has it, and this version does not; leave the tool out"
 	}
-	for _, family := range toolboxFamilies() {
+	for _, family := range unsupportedFamilies() {
 		rest, ok := strings.CutPrefix(name, family)
 		if ok && (rest == "" || rest[0] == '-') {
 			return "Toolbox has it for " + family + ", which this version does not support"
@@ -245,9 +245,9 @@ func toolboxTypeHint(name string) string {
 	return ""
 }
 
-// toolboxFamilies returns the prefixes of the types of sources and tools that
+// unsupportedFamilies returns the prefixes of the types of sources and tools that
 // Toolbox has and this version does not.
-func toolboxFamilies() []string {
+func unsupportedFamilies() []string {
 	return strings.Fields(`alloydb alloydb-postgres bigquery bigtable cassandra clickhouse cloud-gda cloud-healthcare
 		cloud-logging-admin cloud-monitoring cloud-sql-admin cloud-sql-mssql cloud-sql-mysql couchbase dataform
 		dataplex dataproc dgraph elasticsearch firebird firestore gemini-data-analytics looker mindsdb mongodb mssql neo4j

@@ -32,8 +32,8 @@ func (p *pendingTool) compile(services []string) {
 	if p.r.docs.ErrorCount() > p.errCount {
 		p.tool.Parameters = nil
 	}
-	p.tool.cacheable = p.tool.Parameters != nil && len(p.tool.Parameters.AnchoredNames()) == 0 && !p.IsEntry && !isTrustGraph(p.tool.Type)
-	p.item, p.specs, p.templateSpecs, p.compiled = item{}, nil, nil, true
+	p.tool.cacheable = p.tool.Parameters != nil && len(p.tool.Parameters.AnchoredNames()) == 0 && !p.IsEntry && !callsTrustGraph(p.tool.Type)
+	p.item, p.specs, p.templateSpecs, p.paramsCompiled = item{}, nil, nil, true
 }
 
 // compileSet compiles the parameters. Tools of the same type with the same
@@ -171,9 +171,9 @@ func (c *crossChecker) setLabels(t *DeclaredTool) {
 	default:
 		l = l.or(c.sources[t.Source].Labels)
 	}
-	t.Groups, t.States, t.Effect, t.State, t.Flags = l.Groups, l.States, l.Effect, "", l.Flags
+	t.Groups, t.InStates, t.Effect, t.NextState, t.Flags = l.Groups, l.States, l.Effect, "", l.Flags
 	if l.State != nil {
-		t.State = *l.State
+		t.NextState = *l.State
 	}
 }
 
@@ -216,7 +216,7 @@ type crossChecker struct {
 // the auth services.
 func (c *crossChecker) check(p *pendingTool) {
 	before := c.docs.ErrorCount()
-	if p.tool.Source == "" && isTrustGraph(p.tool.Type) {
+	if p.tool.Source == "" && callsTrustGraph(p.tool.Type) {
 		if p.tool.Source = c.onlySource(SourceHTTP); p.tool.Source == "" {
 			p.sourceAt.AddError("is missing", "without it there has to be exactly one source of type http: the address of TrustGraph's gateway")
 		}
@@ -231,7 +231,7 @@ func (c *crossChecker) check(p *pendingTool) {
 		p.scopesAt.AddError("applies to MCP callers, and no auth service authenticates them", "declare one with mcpEnabled: true")
 	}
 	wrong := c.docs.ErrorCount() > before
-	if !p.compiled { // it waits for the auth services or the profile of its source
+	if !p.paramsCompiled { // it waits for the auth services or the profile of its source
 		p.errCount, p.anchor = c.docs.ErrorCount(), source.Profile == ProfileCompat
 		p.compile(c.services)
 	}
@@ -242,7 +242,7 @@ func (c *crossChecker) check(p *pendingTool) {
 
 // mayChange reports whether a tool sends requests that may change data.
 func (t *DeclaredTool) mayChange() bool {
-	return t.HTTP != nil && !t.HTTP.Queries && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
+	return t.HTTP != nil && !t.HTTP.OnlyReads && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
 }
 
 // stillValid reports whether a reused tool is valid: its source and services exist

@@ -86,13 +86,13 @@ type Source struct {
 	// (false). Nil is the beginning of the body.
 	FullError *bool `json:",omitempty"`
 
-	ReadOnly         bool          // statements and requests that write are rejected
-	NoReadOnly       bool          `json:",omitempty"` // the database cannot begin a transaction that only reads
-	NoTableParts     bool          `json:",omitempty"` // lists of tables have columns only: the database lacks functions for the rest
-	MaxConns         int           // largest number of connections; 0 is not set
-	Timeout          time.Duration // of one statement or request; 0 is not set
-	MaxRows          int           // of one result; 0 is not set
-	MaxResponseBytes int           // of one result; 0 is not set
+	ReadOnly               bool          // statements and requests that write are rejected
+	NoReadOnlyTransactions bool          `json:",omitempty"` // the database cannot begin a transaction that only reads
+	NoTableParts           bool          `json:",omitempty"` // lists of tables have columns only: the database lacks functions for the rest
+	MaxConns               int           // largest number of connections; 0 is not set
+	Timeout                time.Duration // of one statement or request; 0 is not set
+	MaxRows                int           // of one result; 0 is not set
+	MaxResponseBytes       int           // of one result; 0 is not set
 
 	Labels  Labels `json:",omitzero"`  // of its tools that have none of their own
 	Profile string `json:",omitempty"` // ProfileStrict or ProfileCompat; "" is ProfileStrict
@@ -154,9 +154,9 @@ type DeclaredTool struct {
 	Effect      string     // readOnly, idempotent or mutating; "" means it follows from annotations and type
 	Flags       tool.Flags `json:",omitzero"` // the zero Flags are not set and count as all
 
-	Groups []string // tool groups it is in, in addition to toolsets; nil means the group default, empty means none
-	State  string   // workflow state after a call; "" does not change it
-	States []string // workflow states in which it can be called; nil means all, empty means none
+	Groups    []string // tool groups it is in, in addition to toolsets; nil means the group default, empty means none
+	NextState string   // workflow state after a call; "" does not change it
+	InStates  []string // workflow states in which it can be called; nil means all, empty means none
 
 	MaxRows          int // 0 is the source's limit
 	MaxResponseBytes int
@@ -209,8 +209,8 @@ type HTTPRequest struct {
 
 	// Answer lists the fields of a JSON answer that can hold the result, the first one first.
 	// Without any the whole body is the result.
-	Answer  []string `json:",omitempty"`
-	Queries bool     `json:",omitempty"` // the request only queries, whatever its method
+	ResultFields []string `json:",omitempty"`
+	OnlyReads    bool     `json:",omitempty"` // the request only queries, whatever its method
 
 	// Names of the parameters, by the part of the request they are in.
 	PathParams, QueryParams, HeaderParams, BodyParams []string

@@ -76,7 +76,7 @@ func promptToolFields(it item, p *pendingTool) yamldoc.Fields {
 func (p *pendingTool) trustGraphFields(_ item, call *trustGraphCall) yamldoc.Fields {
 	flow := defaultTrustGraphFlow
 	p.finish = func() {
-		request := &HTTPRequest{Method: "POST", Path: "/api/v1/flow/" + url.PathEscape(flow) + "/service/" + call.service, Answer: call.answer, Queries: true}
+		request := &HTTPRequest{Method: "POST", Path: "/api/v1/flow/" + url.PathEscape(flow) + "/service/" + call.service, ResultFields: call.answer, OnlyReads: true}
 		request.Body, request.BodyParams = call.body(p.specs)
 		p.tool.HTTP = request
 	}

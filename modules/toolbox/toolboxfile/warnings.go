@@ -25,7 +25,7 @@ func (d *Declarations) ListWarnings(servers ...StateLabels) (list []string) {
 	list = append(d.unlistedPrompts(), d.unlistedResources()...)
 	for _, t := range d.Tools {
 		if t.Type != ToolGraphUpdate { // it cannot be called
-			servers = append(servers, StateLabels{"tool " + t.Name, Labels{State: &t.State, States: t.States}, t.Pos})
+			servers = append(servers, StateLabels{"tool " + t.Name, Labels{State: &t.NextState, States: t.InStates}, t.Pos})
 		}
 	}
 	for _, l := range d.Labels {
