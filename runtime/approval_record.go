@@ -217,7 +217,7 @@ func (rt *Runtime) isClosed(p identity.Principal, name string) bool {
 func (rt *Runtime) wakeLost(lost lostRequests) {
 	rt.wakeDecided(lost.list)
 	for _, id := range lost.tasks {
-		rt.releaseTask(id)
+		rt.releaseOrEnd(id)
 	}
 }
 

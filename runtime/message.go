@@ -77,7 +77,7 @@ func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payloa
 func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Message, due time.Time) error {
 	for _, m := range messages {
 		if rt.tracker.acquire(m.Task) {
-			defer rt.releaseTask(m.Task)
+			defer rt.releaseOrEnd(m.Task)
 		}
 	}
 	return rt.commitBy(by, func(b *journal.Batch) error {

@@ -221,7 +221,7 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 		return nil // by an earlier attempt of this call
 	}
 	if a, ok := rt.org.AgentByID(target); ok && rt.tracker.acquire(a.Task) {
-		defer rt.releaseTask(a.Task)
+		defer rt.releaseOrEnd(a.Task)
 	}
 	var ended []org.Termination
 	err := rt.commitBy(c.By, func(b *journal.Batch) error {

@@ -160,7 +160,7 @@ func New(config Config) (*Runtime, error) {
 	if err := rt.loadOversight(); err != nil {
 		return nil, fmt.Errorf("load the oversight of operators: %w", err)
 	}
-	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
+	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliverDue)
 	rt.tracker.hasRequests = rt.approvals.hasRequests
 	limits := func() StorageLimits { return rt.settings.Load().Storage }
 	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}

@@ -25,12 +25,12 @@ func (rt *Runtime) agentStopped(a *actor) {
 	if rt.tracker.deactivate(a) {
 		rt.wake(id)
 	}
-	rt.releaseTask(a.task)
+	rt.releaseOrEnd(a.task)
 }
 
-// releaseTask undoes an acquire or track of the tracker, and ends the task if
+// releaseOrEnd undoes an acquire or track of the tracker, and ends the task if
 // it has become idle.
-func (rt *Runtime) releaseTask(id identity.TaskID) {
+func (rt *Runtime) releaseOrEnd(id identity.TaskID) {
 	if run := rt.tracker.release(id); run != nil {
 		rt.finishTask(run)
 	}
@@ -42,22 +42,22 @@ func (rt *Runtime) logAgentError(a *actor, err error) {
 	rt.log.Error("agent stopped", "agent", a.agent.ID, "task", a.agent.Task, "error", err)
 }
 
-// deliver moves the messages that are due into their inboxes, in order.
-func (rt *Runtime) deliver(run *taskRun) {
+// deliverDue moves the messages that are due into their inboxes, in order.
+func (rt *Runtime) deliverDue(run *taskRun) {
 	due, ok := rt.tracker.takeDue(run)
 	if !ok {
 		return
 	}
 	defer rt.tracker.work.Done()
-	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.dropUndeliverable}); err != nil {
+	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.purgeEndedRecipients}); err != nil {
 		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
 	}
-	rt.releaseTask(run.id)
+	rt.releaseOrEnd(run.id)
 }
 
-// dropUndeliverable purges the inboxes of recipients that are terminated or
+// purgeEndedRecipients purges the inboxes of recipients that are terminated or
 // whose task has ended.
-func (rt *Runtime) dropUndeliverable(b *journal.Batch) error {
+func (rt *Runtime) purgeEndedRecipients(b *journal.Batch) error {
 	for _, m := range b.Deliver {
 		if to := identity.AgentID(m.To); !rt.org.IsActive(to) {
 			b.Purge = append(b.Purge, to)

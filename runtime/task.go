@@ -99,7 +99,7 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared 
 		return "", errors.Join(err, rt.recordDeniedTask(prepared.Spec(), err))
 	}
 	rt.enforceDeadline(id)
-	rt.releaseTask(id)
+	rt.releaseOrEnd(id)
 	return id, nil
 }
 
@@ -191,7 +191,7 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 		return nil
 	}
 	rt.tracker.setOpen(id, task.Open, task.Driven)
-	defer rt.releaseTask(id)
+	defer rt.releaseOrEnd(id)
 	rt.enforceDeadline(id)
 	err := rt.loadTurns(ctx, id)
 	if err == nil {
@@ -268,7 +268,7 @@ var errNewMessages = errors.New("new message")
 // finishTask ends a task that has become idle, with the last answer of its top
 // agent as the result. It releases the task.
 func (rt *Runtime) finishTask(run *taskRun) {
-	defer rt.releaseTask(run.id)
+	defer rt.releaseOrEnd(run.id)
 	ctx := rt.uncancelled
 	task, err := rt.runRecord(ctx, run)
 	if err == nil {
