@@ -14,35 +14,35 @@ import (
 // takes 3^n steps for n levels.
 const maxSteps = 1 << 21
 
-// stepBytes is how many bytes of a text match a pattern in one step.
-const stepBytes = 32
+// patternBytesPerStep is how many bytes of a text match a pattern in one step.
+const patternBytesPerStep = 32
 
 // maxValues limits the values that Validate decodes.
 const maxValues = strictjson.MaxDecoded
 
-// unbounded is the expansion of a schema that contains itself.
-const unbounded = maxSteps + 1
+// tooMany is the expansion of a schema that contains itself.
+const tooMany = maxSteps + 1
 
 // withinBudget reports whether doc, which has size bytes, can be validated in maxSteps. It
 // counts the steps only if the size does not decide.
 func (c *compiled) withinBudget(doc any, size int) bool {
-	return c.expansion < unbounded && c.expansion*size <= maxSteps || stepCounter{}.steps(c.validator, doc) <= maxSteps
+	return c.perValue < tooMany && c.perValue*size <= maxSteps || stepCounter{}.steps(c.validator, doc) <= maxSteps
 }
 
-// expansion returns an upper bound of the steps of a validation with s for each value, or
-// unbounded for a schema that contains itself. known has the results so far; a schema that is
-// being counted is unbounded there.
-func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
+// maxStepsPerValue returns an upper bound of the steps of a validation with s for each value, or
+// tooMany for a schema that contains itself. known has the results so far; a schema that is
+// being counted is tooMany there.
+func maxStepsPerValue(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if s == nil {
 		return 0
 	}
 	if steps, ok := known[s]; ok {
 		return steps
 	}
-	known[s] = unbounded
+	known[s] = tooMany
 	steps := weight(s)
 	for _, next := range append(siblings(s), children(s)...) {
-		steps = min(steps+expansion(next, known), unbounded)
+		steps = min(steps+maxStepsPerValue(next, known), tooMany)
 	}
 	known[s] = steps
 	return steps
@@ -92,7 +92,7 @@ type stepKey struct {
 	container uintptr
 }
 
-// steps returns the steps that s takes for v and the values in it, at most unbounded.
+// steps returns the steps that s takes for v and the values in it, at most tooMany.
 func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	if s == nil {
 		return 0
@@ -107,24 +107,24 @@ func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 		sum += matchSteps(1, text)
 	}
 	for _, next := range siblings(s) {
-		if sum >= unbounded {
+		if sum >= tooMany {
 			break
 		}
 		sum += m.steps(next, v)
 	}
-	if sum < unbounded {
+	if sum < tooMany {
 		sum += m.children(s, v)
 	}
-	m[at] = min(sum, unbounded)
+	m[at] = min(sum, tooMany)
 	return m[at]
 }
 
-// matchSteps returns the steps of matching a text with patterns, at most unbounded.
+// matchSteps returns the steps of matching a text with patterns, at most tooMany.
 func matchSteps(patterns int, text string) int {
-	return int(min(int64(patterns)*int64(1+len(text)/stepBytes), unbounded))
+	return int(min(int64(patterns)*int64(1+len(text)/patternBytesPerStep), tooMany))
 }
 
-// children returns the steps that s takes for the values in v, at most unbounded. It stops
+// children returns the steps that s takes for the values in v, at most tooMany. It stops
 // when they are unbounded: counting further, and matching the patterns, would take as long as
 // a validation.
 func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
@@ -132,20 +132,20 @@ func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	case map[string]any:
 		for name, value := range v {
 			sum += matchSteps(len(s.PatternProperties), name) + m.steps(s.PropertyNames, name)
-			if sum >= unbounded {
-				return unbounded
+			if sum >= tooMany {
+				return tooMany
 			}
 			for _, next := range append(valuesOf(s, name), s.UnevaluatedProperties) {
-				if sum += m.steps(next, value); sum >= unbounded {
-					return unbounded
+				if sum += m.steps(next, value); sum >= tooMany {
+					return tooMany
 				}
 			}
 		}
 	case []any:
 		for _, next := range items(s) {
 			for _, value := range v {
-				if sum += m.steps(next, value); sum >= unbounded {
-					return unbounded
+				if sum += m.steps(next, value); sum >= tooMany {
+					return tooMany
 				}
 			}
 		}
@@ -164,7 +164,7 @@ func address(v any) uintptr {
 			return reflect.ValueOf(v).Pointer()
 		}
 	case string:
-		if len(v) >= stepBytes {
+		if len(v) >= patternBytesPerStep {
 			return uintptr(unsafe.Pointer(unsafe.StringData(v)))
 		}
 	}

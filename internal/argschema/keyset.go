@@ -18,10 +18,10 @@ const maxWork = 1 << 18
 // keySetOf returns the property names of every place that a schema describes: by properties,
 // items, references or alternatives.
 //
-// If ruleSets can represent the whole schema, the KeySets have them, and maxSteps is the maximum
-// number of steps for one value. Else maxSteps is 0 and there are no rules at all, since rules
+// If ruleSets can represent the whole schema, the KeySets have them, and stepsPerValue is the maximum
+// number of steps for one value. Else stepsPerValue is 0 and there are no rules at all, since rules
 // that represent a part of a schema would accept too much.
-func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, maxSteps int, err error) {
+func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, stepsPerValue int, err error) {
 	b := keySetBuilder{keySets: map[string]*strictjson.KeySet{}}
 	keys = b.build([]*jsonschema.Schema{schema})
 	if b.work > maxWork {
@@ -32,7 +32,7 @@ func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, maxSteps int,
 		b.dropRules()
 		return keys, 0, nil
 	}
-	return keys, b.maxSteps, nil
+	return keys, b.stepsPerValue, nil
 }
 
 // keySetBuilder builds one KeySet for each set of schemas that apply to one place.
@@ -40,8 +40,8 @@ type keySetBuilder struct {
 	keySets map[string]*strictjson.KeySet // by schemaKey
 	work    int                           // schemas visited; building stops at maxWork
 
-	maxSteps   int  // the maximum steps of the schemas of one place
-	incomplete bool // there is a place without rules
+	stepsPerValue int  // the maximum steps of the schemas of one place
+	incomplete    bool // there is a place without rules
 }
 
 // build returns the KeySet of the places that all of the schemas describe, nil if there are no
@@ -62,7 +62,7 @@ func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
 	b.keySets[id] = s // before fill, as schemas may contain themselves
 	b.fill(s, all)
 	b.addRules(s, only)
-	b.maxSteps = max(b.maxSteps, totalWeight(all))
+	b.stepsPerValue = max(b.stepsPerValue, totalWeight(all))
 	return s
 }
 

@@ -45,10 +45,10 @@ type Schema struct {
 
 // compiled has the two forms of a schema: keySet is fast, validator is complete.
 type compiled struct {
-	keySet    *strictjson.KeySet
-	validator *jsonschema.Schema
-	maxSteps  int // steps for one value, if keySet represents all of validator; else 0
-	expansion int // see the function expansion
+	keySet        *strictjson.KeySet
+	validator     *jsonschema.Schema
+	stepsPerValue int // steps for one value, if keySet represents all of validator; else 0
+	perValue      int // at most; see maxStepsPerValue
 }
 
 // Compile compiles the input schema of a tool: a JSON schema with "type": "object", of draft
@@ -78,11 +78,11 @@ func compileDocument(doc any) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, maxSteps, err := keySetOf(validator)
+	keys, stepsPerValue, err := keySetOf(validator)
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{keys, validator, maxSteps, expansion(validator, map[*jsonschema.Schema]int{})}, nil
+	return &compiled{keys, validator, stepsPerValue, maxStepsPerValue(validator, map[*jsonschema.Schema]int{})}, nil
 }
 
 // CompileLater returns a Schema that is compiled at its first use. It is for schemas of this
@@ -131,7 +131,7 @@ func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 	if err != nil {
 		return false, 0, errcode.Wrap(errcode.InvalidArguments, err, "arguments are malformed or ambiguous JSON: %v", err)
 	}
-	return c.maxSteps > 0 && r.Valid && r.Values <= maxSteps/c.maxSteps, r.Values, nil
+	return c.stepsPerValue > 0 && r.Valid && r.Values <= maxSteps/c.stepsPerValue, r.Values, nil
 }
 
 // Validate checks args, which must have passed Parse, against the schema. The error has the code
