@@ -222,7 +222,7 @@ func (a *App) withFallbacks(cfg *config.Config, d config.Model, single map[strin
 	}
 	found := list[0].Model
 	if len(list) > 1 {
-		found = retry.NewChain(a.options.Log, list[0], list[1:]...)
+		found = retry.NewFallback(a.options.Log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
 		found = partialFallback{model.WindowWrapper{Model: found}, "not used, no API key: " + strings.Join(missing, ", ")}

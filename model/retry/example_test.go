@@ -30,9 +30,9 @@ func (working) Generate(context.Context, model.Request) iter.Seq2[model.AnswerDe
 }
 
 // A second model answers when the first fails.
-func ExampleNewChain() {
+func ExampleNewFallback() {
 	main := retry.New(broken{}, retry.Config{Name: "main", Concurrency: 8})
-	m := retry.NewChain(nil, retry.Named{Name: "main", Model: main}, retry.Named{Name: "small", Model: working{}})
+	m := retry.NewFallback(nil, retry.Named{Name: "main", Model: main}, retry.Named{Name: "small", Model: working{}})
 	for delta, err := range m.Generate(context.Background(), model.Request{}) {
 		if err != nil {
 			fmt.Println(err)

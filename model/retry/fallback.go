@@ -24,8 +24,8 @@ type Fallback struct {
 	log    *slog.Logger
 }
 
-// NewChain returns a Fallback that asks first, then others in order. log may be nil.
-func NewChain(log *slog.Logger, first Named, others ...Named) *Fallback {
+// NewFallback returns a Fallback that asks first, then others in order. log may be nil.
+func NewFallback(log *slog.Logger, first Named, others ...Named) *Fallback {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}

@@ -2,7 +2,7 @@
 // and fallbacks to other models.
 //
 //	main := retry.New(openai.New(config), retry.Config{Name: "main", Concurrency: 8})
-//	m := retry.NewChain(log, retry.Named{Name: "main", Model: main}, retry.Named{Name: "small", Model: small})
+//	m := retry.NewFallback(log, retry.Named{Name: "main", Model: main}, retry.Named{Name: "small", Model: small})
 //
 // Only requests are repeated, never effects: the runtime acts on an answer once,
 // after it has recorded it.

@@ -395,7 +395,7 @@ func TestFallback_TriesNextModel(t *testing.T) {
 				fakes = append(fakes, &stubModel{attempts: []stubAttempt{one}, window: 100 - i})
 				links = append(links, retry.Named{Name: fmt.Sprint("m", i), Model: fakes[i]})
 			}
-			chain := retry.NewChain(slog.New(slog.DiscardHandler), links[0], links[1:]...)
+			chain := retry.NewFallback(slog.New(slog.DiscardHandler), links[0], links[1:]...)
 			got, err := collect(t.Context(), chain)
 			var asked []string
 			for _, f := range fakes {
@@ -415,13 +415,13 @@ func TestFallback_StopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	second := &stubModel{attempts: []stubAttempt{succeed("b")}}
-	if _, err := collect(ctx, retry.NewChain(nil, retry.Named{Model: &stubModel{attempts: []stubAttempt{fail(ctx.Err())}}}, retry.Named{Model: second})); !errors.Is(err, context.Canceled) || len(second.calls) > 0 {
+	if _, err := collect(ctx, retry.NewFallback(nil, retry.Named{Model: &stubModel{attempts: []stubAttempt{fail(ctx.Err())}}}, retry.Named{Model: second})); !errors.Is(err, context.Canceled) || len(second.calls) > 0 {
 		t.Errorf("got %v, and the next was asked %d times", err, len(second.calls))
 	}
 }
 
 func TestFallback_NotesNameTheNextModel(t *testing.T) {
-	chain := retry.NewChain(nil, retry.Named{Name: "big", Model: &stubModel{attempts: []stubAttempt{fail(permanentErr)}}}, retry.Named{Name: "small", Model: &stubModel{attempts: []stubAttempt{succeed("b")}}})
+	chain := retry.NewFallback(nil, retry.Named{Name: "big", Model: &stubModel{attempts: []stubAttempt{fail(permanentErr)}}}, retry.Named{Name: "small", Model: &stubModel{attempts: []stubAttempt{succeed("b")}}})
 	for d := range chain.Generate(t.Context(), model.Request{}) {
 		if want := `bad request; trying model "small"`; d.Note != "" && d.Note != want {
 			t.Errorf("got %q, want %q", d.Note, want)
