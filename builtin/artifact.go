@@ -245,7 +245,7 @@ func (h artifacts) get(ctx context.Context, in getArtifact) (any, error) {
 		out.MediaType = a.MediaType()
 	}
 	limit := contentLimit(h.limits, currentCall(ctx).By, out)
-	content, encoding := a.rawContent()
+	content, encoding := a.fileContent()
 	if in.Offset == nil && in.Length == nil && len(content) <= maxWholeContent && out.setWhole(a, encoding, limit) {
 		return out, nil
 	}

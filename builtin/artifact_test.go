@@ -190,7 +190,7 @@ func TestGetArtifact_LargeContentInParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tools, err := artifactTools(readOnlyArtifacts{"a": a}, nil, allTools)
 			k := newFixture(t, tools, err)
-			want, _ := a.rawContent()
+			want, _ := a.fileContent()
 			var got []byte
 			for len(got) < len(want) {
 				args := obj{"ref": "a"}

@@ -21,7 +21,7 @@ const (
 // MediaType returns a guess of the media type from the kind and the first bytes
 // of the content. Do not execute or render content because of it.
 func (a Artifact) MediaType() string {
-	switch _, encoding := a.rawContent(); encoding {
+	switch _, encoding := a.fileContent(); encoding {
 	case inBase64:
 		return http.DetectContentType(a.Data)
 	case inJSON:
@@ -30,9 +30,9 @@ func (a Artifact) MediaType() string {
 	return "text/plain; charset=utf-8"
 }
 
-// rawContent returns the content as the bytes of a file and its encoding: "" for
+// fileContent returns the content as the bytes of a file and its encoding: "" for
 // text, inJSON for other JSON, inBase64 for binary data.
-func (a Artifact) rawContent() (content []byte, encoding string) {
+func (a Artifact) fileContent() (content []byte, encoding string) {
 	var text string
 	switch {
 	case a.Value == nil:

@@ -115,7 +115,7 @@ func TestFileTools_NoSymlinkEscapesInRace(t *testing.T) {
 	stop.Store(true)
 	swaps.Wait()
 	for _, a := range s {
-		if content, _ := a.rawContent(); string(content) != "inside" {
+		if content, _ := a.fileContent(); string(content) != "inside" {
 			t.Errorf("an artifact contains %q", content)
 		}
 	}

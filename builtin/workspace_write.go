@@ -94,6 +94,6 @@ func (f files) content(ctx context.Context, in writeFile) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, _ := a.rawContent()
+	content, _ := a.fileContent()
 	return content, nil
 }

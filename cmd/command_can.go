@@ -416,7 +416,7 @@ func holderTable(h client.Holders) table {
 		rows = append(rows, []string{"role", r.Name, string(r.ID), "-", allowedText(true, r.Waits)})
 	}
 	for _, t := range h.Tasks {
-		rows = append(rows, []string{"tasks", boundedCaller(t.Name, t.As), string(t.ID), "-", allowedText(true, t.Waits)})
+		rows = append(rows, []string{"tasks", callerWithRole(t.Name, t.As), string(t.ID), "-", allowedText(true, t.Waits)})
 	}
 	for _, a := range h.Agents {
 		rows = append(rows, []string{"agent", cmp.Or(a.Name, a.Role), string(a.ID), string(a.Task), allowedText(true, a.Waits)})

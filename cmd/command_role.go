@@ -636,7 +636,7 @@ func diffTable(diff org.PermissionDiff) table {
 		add("caller "+string(d.User), d.Role, d.AccessChange)
 	}
 	for _, d := range diff.Tasks {
-		add("tasks of "+boundedCaller(d.Role, d.As), d.Role, d.AccessChange)
+		add("tasks of "+callerWithRole(d.Role, d.As), d.Role, d.AccessChange)
 	}
 	return rows
 }

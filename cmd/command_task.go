@@ -168,7 +168,7 @@ func costText(u model.TokenUsage) string {
 
 func taskFields(t client.Task) fields {
 	f := fields{
-		{"id", string(t.ID)}, {"status", string(t.Status)}, {"caller", boundedCaller(t.Caller, t.As)}, {"agent", string(t.Agent)}, {"state", t.State},
+		{"id", string(t.ID)}, {"status", string(t.Status)}, {"caller", callerWithRole(t.Caller, t.As)}, {"agent", string(t.Agent)}, {"state", t.State},
 		{"started", formatTime(t.CreatedAt)}, {"ended", formatTime(t.EndedAt)},
 	}
 	if !t.Groups.IsAll() {

@@ -55,7 +55,7 @@ func (v *lineView) format(e journal.Event) string {
 	if line := v.formatEvent(who, e); line != "" || !v.complete {
 		return line
 	}
-	return v.formatRest(who, e)
+	return v.formatLogOnly(who, e)
 }
 
 // formatEvent returns the line of an event that every reader needs.

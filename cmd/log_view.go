@@ -83,20 +83,20 @@ func callerLabel(recorded, role string) string {
 	return textutil.Sanitize(string(caller.User) + "@" + role)
 }
 
-// boundedCaller returns a caller with the name of the role that bounds its task, if there
+// callerWithRole returns a caller with the name of the role that bounds its task, if there
 // is one.
-func boundedCaller(caller, as string) string {
+func callerWithRole(caller, as string) string {
 	if as == "" {
 		return caller
 	}
 	return caller + ", as " + textutil.Sanitize(as)
 }
 
-// formatRest returns the line of an event that only the log shows; "" if it has none.
-func (v *lineView) formatRest(who string, e journal.Event) string {
+// formatLogOnly returns the line of an event that only the log shows; "" if it has none.
+func (v *lineView) formatLogOnly(who string, e journal.Event) string {
 	switch b := e.Body.(type) {
 	case journal.TaskStarted:
-		return fmt.Sprintf("+ task of %s  %s", boundedCaller(callerLabel(b.Caller, ""), b.As), textutil.TruncateWidth(textutil.Sanitize(b.Text), 80))
+		return fmt.Sprintf("+ task of %s  %s", callerWithRole(callerLabel(b.Caller, ""), b.As), textutil.TruncateWidth(textutil.Sanitize(b.Text), 80))
 	case journal.TaskEnded:
 		return v.formatEnd(b)
 	case journal.ModelAnswered:

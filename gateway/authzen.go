@@ -121,7 +121,7 @@ func checkEvaluation(q wire.Evaluation) error {
 
 // decide returns the gate's decision. What it does not know is denied.
 func (a *api) decide(r *http.Request, e wire.Evaluation) wire.Decision {
-	q, err := question(e)
+	q, err := toQuestion(e)
 	if err != nil {
 		return deniedDecision(err)
 	}
@@ -140,8 +140,8 @@ func deniedDecision(err error) wire.Decision {
 	return wire.Decision{Context: &wire.DecisionContext{Code: errcode.CodeOf(err), Reason: errcode.Message(err)}}
 }
 
-// question converts a question of the Authorization API.
-func question(e wire.Evaluation) (wire.Question, error) {
+// toQuestion converts a question of the Authorization API.
+func toQuestion(e wire.Evaluation) (wire.Question, error) {
 	if err := checkEvaluation(e); err != nil {
 		return wire.Question{}, err
 	}

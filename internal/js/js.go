@@ -94,7 +94,7 @@ func (v *VM) prepare() error {
 		}
 	}
 	var err error
-	v.invoke, err = v.engine.EvalValue(v.addSource("", invokeJS), quickjs.EvalGlobal)
+	v.invoke, err = v.engine.EvalValue(v.padSource("", invokeJS), quickjs.EvalGlobal)
 	return err
 }
 
@@ -103,7 +103,7 @@ func (v *VM) prepare() error {
 // name "".
 func (v *VM) LoadScript(name, source string) error {
 	return v.runLimited(context.Background(), func() error {
-		value, err := v.engine.EvalValue(v.addSource(name, source), quickjs.EvalGlobal)
+		value, err := v.engine.EvalValue(v.padSource(name, source), quickjs.EvalGlobal)
 		if err == nil {
 			value.Free()
 		}
@@ -159,10 +159,10 @@ func (v *VM) runLimited(ctx context.Context, fn func() error) error {
 	return v.explain(err)
 }
 
-// addSource registers a source and returns it padded with empty lines. No other source of
+// padSource registers a source and returns it padded with empty lines. No other source of
 // the VM has lines of the same numbers. The engine calls every source <eval>, so only the
 // line identifies a source.
-func (v *VM) addSource(name, text string) string {
+func (v *VM) padSource(name, text string) string {
 	v.sources = append(v.sources, source{name, v.lines})
 	padded := strings.Repeat("\n", v.lines) + text
 	v.lines += strings.Count(text, "\n") + 1

@@ -10,10 +10,10 @@ import (
 // may expand to.
 const maxAliased = 10_000
 
-// aliases counts the values that a document's aliases expand to, so that a small
+// aliasCounter counts the values that a document's aliases expand to, so that a small
 // file cannot stand for a huge one. The YAML library has such a bound only when
 // it decodes into Go values; this package works on its nodes.
-type aliases struct {
+type aliasCounter struct {
 	sizes map[*yaml.Node]int // size of each anchored node, or counting
 	total int                // values that the aliases so far expand to
 	fail  func(alias *yaml.Node, message string)
@@ -25,9 +25,9 @@ const counting = -1
 // size returns the number of values under n, at most maxAliased+1. It calls fail
 // for the first alias that is recursive or exceeds maxAliased, and ignores the
 // aliases after that one.
-func (a *aliases) size(n *yaml.Node) int {
+func (a *aliasCounter) size(n *yaml.Node) int {
 	if n.Kind == yaml.AliasNode {
-		return a.expand(n)
+		return a.countAlias(n)
 	}
 	if n.Anchor != "" {
 		a.sizes[n] = counting
@@ -42,8 +42,8 @@ func (a *aliases) size(n *yaml.Node) int {
 	return size
 }
 
-// expand returns the size of what an alias stands for and adds it to the total.
-func (a *aliases) expand(alias *yaml.Node) int {
+// countAlias returns the size of what an alias stands for and adds it to the total.
+func (a *aliasCounter) countAlias(alias *yaml.Node) int {
 	size := a.sizes[alias.Alias] // the parser requires an anchor before its aliases
 	switch {
 	case a.total > maxAliased: // reported already

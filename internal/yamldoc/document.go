@@ -35,7 +35,7 @@ func (d *Document) ValueOf(n *yaml.Node, field string) Value {
 // bounded and not recursive, and no mapping has duplicate keys.
 func (d *Document) CheckStructure(root *yaml.Node) bool {
 	ok := true
-	a := aliases{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
+	a := aliasCounter{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
 		ok = false
 		d.ValueOf(alias, "").AddError(message, "")
 	}}

@@ -35,13 +35,13 @@ func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
 
 // item is an item of the answer.
 type item struct {
-	kind  string
-	index string // the server's number of the item
-	key   string // of the call in Draft
-	text  int    // bytes of a message
-	args  bool   // arguments of a call have arrived
-	phase string // of a message; "" if the server does not say it
-	raw   string // of reasoning that the server needs back; "" if it does not
+	kind     string
+	index    string // the server's number of the item
+	key      string // of the call in Draft
+	textSize int    // bytes of a message
+	hasArgs  bool   // arguments of a call have arrived
+	phase    string // of a message; "" if the server does not say it
+	raw      string // of reasoning that the server needs back; "" if it does not
 }
 
 // maxItems and maxReasoning limit an answer in addition to chat.AnswerBuilder.Check.
@@ -58,7 +58,7 @@ func (a *answer) DecodeDocument(doc gjson.Result) error {
 	if !doc.Get("output").IsArray() {
 		return a.TransientError("sent an answer without output")
 	}
-	return a.end(doc)
+	return a.decodeResponse(doc)
 }
 
 // DecodeEvent implements provider.Decoder.
@@ -85,7 +85,7 @@ func (a *answer) DecodeEvent(doc gjson.Result) error {
 		}
 		return a.errorFrom(failed)
 	}
-	return a.check()
+	return a.checkLimits()
 }
 
 // endStream decodes the response at the end of a stream, which repeats the items.
@@ -93,29 +93,29 @@ func (a *answer) endStream(response gjson.Result) error {
 	if failed := response.Get("error"); failed.IsObject() {
 		return a.errorFrom(failed)
 	}
-	return a.end(response)
+	return a.decodeResponse(response)
 }
 
-// end decodes a complete response: its state, and its items if no stream had them.
-func (a *answer) end(response gjson.Result) (err error) {
+// decodeResponse decodes a complete response: its state, and its items if no stream had them.
+func (a *answer) decodeResponse(response gjson.Result) (err error) {
 	a.status = response.Get("status").Str
 	a.reason = response.Get("incomplete_details.reason").Str
 	a.setUsage(response.Get("usage"))
 	if len(a.items) > 0 {
-		return a.check()
+		return a.checkLimits()
 	}
 	count := 0
 	response.Get("output").ForEach(func(_, it gjson.Result) bool {
 		a.endItem(strconv.Itoa(count), it)
 		count++
-		err = a.check()
+		err = a.checkLimits()
 		return err == nil
 	})
 	return err
 }
 
-// check returns an error if the answer exceeds its limits.
-func (a *answer) check() error {
+// checkLimits returns an error if the answer exceeds its limits.
+func (a *answer) checkLimits() error {
 	if len(a.items) > maxItems || a.size > maxReasoning {
 		return a.PermanentError(errcode.LLMCallFailed, "sent %d items and %d bytes of reasoning; at most %d and %d are allowed",
 			len(a.items), a.size, maxItems, maxReasoning)
@@ -154,7 +154,7 @@ func (a *answer) endItem(index string, doc gjson.Result) {
 	case messageItem:
 		it.phase = doc.Get("phase").Str
 		a.size += len(it.phase)
-		if it.text == 0 {
+		if it.textSize == 0 {
 			a.addContent(it, doc.Get("content"))
 		}
 	case callItem:
@@ -163,7 +163,7 @@ func (a *answer) endItem(index string, doc gjson.Result) {
 		if len(a.items) > known {
 			a.EmitDelta(model.AnswerDelta{Tool: name})
 		}
-		if !it.args {
+		if !it.hasArgs {
 			a.addArgs(it, doc.Get("arguments").Str)
 		}
 	case reasoningItem:
@@ -186,7 +186,7 @@ func (a *answer) addContent(it *item, content gjson.Result) {
 }
 
 func (a *answer) addText(it *item, text string) {
-	it.text += len(text)
+	it.textSize += len(text)
 	a.Draft.AppendText(text)
 	a.EmitDelta(model.AnswerDelta{Text: text})
 }
@@ -198,7 +198,7 @@ func (a *answer) addRefusal(it *item, text string) {
 }
 
 func (a *answer) addArgs(it *item, args string) {
-	it.args = it.args || args != ""
+	it.hasArgs = it.hasArgs || args != ""
 	a.Draft.AppendCall(it.key, "", "", args)
 	a.EmitDelta(model.AnswerDelta{Args: args})
 }
@@ -247,8 +247,8 @@ func (a *answer) parts() []chat.AnswerPart {
 	complete := 0 // parts up to the last part that is not reasoning
 	for _, it := range a.items {
 		switch {
-		case it.kind == messageItem && it.text > 0:
-			parts = append(parts, chat.AnswerPart{Kind: chat.TextPart, Size: it.text, Sign: it.phase})
+		case it.kind == messageItem && it.textSize > 0:
+			parts = append(parts, chat.AnswerPart{Kind: chat.TextPart, Size: it.textSize, Sign: it.phase})
 			complete = len(parts)
 		case it.kind == callItem:
 			parts = append(parts, chat.AnswerPart{Kind: chat.CallPart})

@@ -28,8 +28,8 @@ type sqliteDB struct {
 	inMemory bool
 	readOnly bool // every Query is ReadOnly
 
-	mu     sync.Mutex           // guards writes
-	writes map[fingerprint]bool // statements that a reader rejected
+	mu     sync.Mutex             // guards writes
+	writes map[statementHash]bool // statements that a reader rejected
 }
 
 // sqlitePool is the reading or the writing connections.
@@ -38,8 +38,8 @@ type sqlitePool struct {
 	slots *fair.Semaphore
 }
 
-// fingerprint is the hash of a statement, which may be long.
-type fingerprint = [sha256.Size]byte
+// statementHash is the hash of a statement, which may be long.
+type statementHash = [sha256.Size]byte
 
 // maxWrites limits the statements that are remembered as writing.
 const maxWrites = 4096
@@ -55,7 +55,7 @@ func openSQLite(c Config) (engine, error) {
 			return nil, err
 		}
 		db.SetConnMaxIdleTime(0)
-		return &sqliteDB{readers: db, writer: db, inMemory: true, readOnly: c.ReadOnly, writes: map[fingerprint]bool{}}, nil
+		return &sqliteDB{readers: db, writer: db, inMemory: true, readOnly: c.ReadOnly, writes: map[statementHash]bool{}}, nil
 	}
 	path, err := filepath.Abs(c.Database)
 	if err != nil {
@@ -67,7 +67,7 @@ func openSQLite(c Config) (engine, error) {
 		return &sqliteDB{readers: readers, readOnly: true}, err
 	}
 	writer, err := newSQLitePool(at+"mode=rwc&_journal_mode=WAL&_txlock=immediate&", 1)
-	return &sqliteDB{readers: readers, writer: writer, writes: map[fingerprint]bool{}}, err
+	return &sqliteDB{readers: readers, writer: writer, writes: map[statementHash]bool{}}, err
 }
 
 func isMemory(name string) bool { return name == ":memory:" }
