@@ -18,8 +18,8 @@ const (
 	inJSON   = "json"
 )
 
-// MediaType returns a guess of the media type from the kind and the first bytes
-// of the content. Do not execute or render content because of it.
+// MediaType returns a guess of the media type. It depends on whether the content is text, JSON or
+// bytes, and for bytes on the first of them. Do not execute or render content because of it.
 func (a Artifact) MediaType() string {
 	switch _, encoding := a.fileContent(); encoding {
 	case inBase64:
@@ -72,9 +72,10 @@ func decodeContent(content, encoding string) ([]byte, error) {
 }
 
 // encodePart returns the beginning of data in a form for models: text with encoding ""
-// if data is UTF-8, otherwise base64. The content takes at most limit bytes in a
-// JSON string, but has at least one character or three bytes. If more follows, text ends
-// with the last complete character; n is the number of bytes of data in the content.
+// if data is UTF-8, otherwise base64. The content is cut so
+// that it takes at most limit bytes in a JSON string. But one character of text, or three bytes
+// of data, are never cut. If more follows, text ends with the last complete character; n is the
+// number of bytes of data in the content.
 func encodePart(data []byte, more bool, limit int) (content, encoding string, n int) {
 	text := data
 	if more {
@@ -92,8 +93,8 @@ func encodePart(data []byte, more bool, limit int) (content, encoding string, n 
 	return content, "", len(content)
 }
 
-// fitBase64 returns the beginning of data that takes at most limit bytes as base64,
-// but at least three bytes.
+// fitBase64 returns the beginning of data that takes at most limit bytes as base64. It returns
+// three bytes even if these take more, and all of data if it is shorter.
 func fitBase64(data []byte, limit int) []byte {
 	return data[:min(len(data), max(1, limit/4)*3)]
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// lineView prints one line for each event that a reader needs. A complete one has a line
-// for every event, with the rule of a denial, and names agents by role and id.
+// lineView prints one line for each event that a reader needs. A complete one also
+// prints the lines of formatLogOnly and the rule of a denial. It names agents by role and id.
 type lineView struct {
 	screen   *terminal
 	colored  bool

@@ -13,14 +13,14 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// logView prints one line for each event of the organization: its time, its task and what
-// happened.
+// logView prints one line for each event of the organization that has one: its time, its task and
+// what happened.
 type logView struct {
 	out   io.Writer
 	lines *lineView
 }
 
-// newLogView returns JSON on stdout with --json, and lines otherwise.
+// newLogView returns a view that prints JSON with --json, and lines otherwise.
 func newLogView(c *common) view {
 	if c.json {
 		return jsonView{c.out}
@@ -44,15 +44,15 @@ func (v *logView) show(e journal.Event) error {
 	return err
 }
 
-// shortLength is the length of the beginning of a task's id that tells tasks apart: the
-// time at which the task was started, in milliseconds.
+// shortLength is how many characters of a task's id the log shows. They are the time at which the
+// task was started, in milliseconds.
 const shortLength = len("01a1fded-ba9c")
 
 // shortID returns the beginning of the id of a task.
 func shortID(id string) string { return textutil.Sanitize(textutil.Prefix(id, shortLength)) }
 
-// suffixLength is the length of the end of an agent's id that tells the agents of a role
-// apart. The ids of a task's agents begin alike.
+// suffixLength is how many characters the log shows of an agent's id. They are its end, since the
+// ids of a task's agents begin alike.
 const suffixLength = 6
 
 // agentLabel returns the name of an agent in the log: the name of its role and the end of
@@ -83,8 +83,8 @@ func callerLabel(recorded, role string) string {
 	return textutil.Sanitize(string(caller.User) + "@" + role)
 }
 
-// callerWithRole returns a caller with the name of the role that bounds its task, if there
-// is one.
+// callerWithRole returns a caller and the role named as. The task has the permissions of that role
+// in place of the caller's. If as is "", callerWithRole returns the caller only.
 func callerWithRole(caller, as string) string {
 	if as == "" {
 		return caller

@@ -24,7 +24,7 @@ const (
 const maxEvaluations = 1000
 
 // authzenRoutes are the Authorization API 1.0 (AuthZEN): a policy enforcement point asks what the
-// gate would say. It has the answers of checkAccess.
+// gate would say. The answers come from answerQuestion, as those of checkAccess do.
 func (a *api) authzenRoutes() []route {
 	return []route{
 		{
@@ -94,7 +94,7 @@ func (a *api) evaluateAccesses(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// withDefaults returns a question with what it leaves out.
+// withDefaults returns a copy of q. Each field that q lacks has the value of defaults.
 func withDefaults(q, defaults wire.Evaluation) wire.Evaluation {
 	return wire.Evaluation{
 		Subject: cmp.Or(q.Subject, defaults.Subject), Action: cmp.Or(q.Action, defaults.Action),
@@ -119,7 +119,7 @@ func checkEvaluation(q wire.Evaluation) error {
 	return nil
 }
 
-// decide returns the gate's decision. What it does not know is denied.
+// decide returns the gate's decision. A question that has an error is denied.
 func (a *api) decide(r *http.Request, e wire.Evaluation) wire.Decision {
 	q, err := toQuestion(e)
 	if err != nil {
@@ -140,7 +140,7 @@ func deniedDecision(err error) wire.Decision {
 	return wire.Decision{Context: &wire.DecisionContext{Code: errcode.CodeOf(err), Reason: errcode.Message(err)}}
 }
 
-// toQuestion converts a question of the Authorization API.
+// toQuestion converts a question of the Authorization API to one of checkAccess.
 func toQuestion(e wire.Evaluation) (wire.Question, error) {
 	if err := checkEvaluation(e); err != nil {
 		return wire.Question{}, err
@@ -187,7 +187,8 @@ func decodeEvaluation(r *http.Request, v any) error {
 	return nil
 }
 
-// echoRequestID returns an endpoint whose answers have the request's id, if it has one.
+// echoRequestID returns an endpoint that copies the header X-Request-ID of the request to the
+// answer. It omits an id that is longer than maxKeyBytes.
 func echoRequestID(next endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if id := r.Header.Get("X-Request-ID"); id != "" && len(id) <= maxKeyBytes {

@@ -20,7 +20,7 @@ import (
 // maxTaskBytes limits the request for a task, with its files in base64.
 const maxTaskBytes = strictjson.MaxSize
 
-// maxKeyBytes limits the header Idempotency-Key.
+// maxKeyBytes limits the headers Idempotency-Key and X-Request-ID.
 const maxKeyBytes = 200
 
 // startTask starts a task and answers when it is recorded. A request with the same

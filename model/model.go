@@ -33,7 +33,7 @@ import (
 )
 
 // Model answers requests. Generate yields partial text as it arrives and, last,
-// exactly one Delta with an Answer; an error ends the sequence. It must return
+// exactly one AnswerDelta with an Answer; an error ends the sequence. It must return
 // when ctx is done. Implementations must be safe for concurrent use.
 type Model interface {
 	Generate(ctx context.Context, r Request) iter.Seq2[AnswerDelta, error]
@@ -58,7 +58,7 @@ type AnswerDelta struct {
 	Args    string  // the next part of that call's arguments
 	Restart bool    // the answer starts again: discard earlier deltas
 	Note    string  // why the model waits, for people
-	Answer  *Answer // set in the last Delta only
+	Answer  *Answer // set in the last AnswerDelta only
 }
 
 // LanguageModel is a Model with a context window that follows instructions in

@@ -18,8 +18,8 @@ func (rt *Runtime) wake(id identity.AgentID) {
 	}()
 }
 
-// agentStopped is called when an agent's goroutine ends. The task ends if this
-// was its last active agent.
+// agentStopped is called when an agent's goroutine ends, and after each step of a driver.
+// It wakes the agent if a message has arrived. The task ends if it has become idle.
 func (rt *Runtime) agentStopped(a *actor) {
 	id := a.agent.ID // read first: after deactivate another goroutine may use a
 	if rt.tracker.deactivate(a) {
@@ -28,8 +28,8 @@ func (rt *Runtime) agentStopped(a *actor) {
 	rt.releaseOrEnd(a.task)
 }
 
-// releaseOrEnd undoes an acquire or track of the tracker, and ends the task if
-// it has become idle.
+// releaseOrEnd lets a task end that the tracker's acquire, track, takeDue or newActor kept from
+// ending. It ends the task if it has become idle.
 func (rt *Runtime) releaseOrEnd(id identity.TaskID) {
 	if run := rt.tracker.release(id); run != nil {
 		rt.finishTask(run)

@@ -61,9 +61,8 @@ func (t *tracker) tryIdle(a *actor) bool {
 	return true
 }
 
-// deactivate is called when an agent's goroutine ends. It reports whether a
-// message has arrived since tryIdle. The agent's task must be released
-// afterwards.
+// deactivate is called when an agent's goroutine ends, and after each step of a driver. It reports
+// whether a message has arrived since tryIdle. The agent's task must be released afterwards.
 func (t *tracker) deactivate(a *actor) (newMessages bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

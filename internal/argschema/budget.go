@@ -20,11 +20,15 @@ const patternBytesPerStep = 32
 // maxValues limits the values that Validate decodes.
 const maxValues = strictjson.MaxDecoded
 
-// tooMany is the expansion of a schema that contains itself.
+// tooMany stands for all numbers of steps above maxSteps, and for the steps of a schema that
+// contains itself.
 const tooMany = maxSteps + 1
 
 // withinBudget reports whether doc, which has size bytes, can be validated in maxSteps. It
-// counts the steps only if the size does not decide.
+// counts the steps only if maxStepsPerValue does not decide.
+//
+// perValue*size is an upper bound. Every value and every name takes at least one byte of size. A
+// text or name also takes more bytes than the steps of matching it with one pattern.
 func (c *compiled) withinBudget(doc any, size int) bool {
 	return c.perValue < tooMany && c.perValue*size <= maxSteps || stepCounter{}.steps(c.validator, doc) <= maxSteps
 }
@@ -99,9 +103,9 @@ func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	}
 	at := stepKey{s, address(v)}
 	if known, ok := m[at]; ok {
-		return known // 0 for a schema that refers to itself without going down, which the validator rejects
+		return known
 	}
-	m[at] = 0
+	m[at] = 0 // while s is counted; the validator rejects a value for which s refers to itself
 	sum := weight(s)
 	if text, ok := v.(string); ok && s.Pattern != nil {
 		sum += matchSteps(1, text)
@@ -125,8 +129,7 @@ func matchSteps(patterns int, text string) int {
 }
 
 // children returns the steps that s takes for the values in v, at most tooMany. It stops
-// when they are unbounded: counting further, and matching the patterns, would take as long as
-// a validation.
+// there: counting on matches names with patterns, and would take as long as the validation.
 func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -153,8 +156,9 @@ func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	return sum
 }
 
-// address returns the address of an object, array or long text, so that it can be a key. It is
-// 0 for all other values, as they take the same steps.
+// address returns the address of an object, a long text, or an array that is not empty, so that it
+// can be a key. It is 0 for all other values. With one schema these take the same steps, but for
+// the one step of a pattern.
 func address(v any) uintptr {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,9 +6,9 @@
 //	err = vm.LoadScript("agents.js", source)
 //	result, err := vm.CallFunction(ctx, "step", json.RawMessage(`{"n": 1}`))
 //
-// Run evaluates a single function body. Scripts have the language only: no files, no network,
-// no timers, no modules and no host functions. A Pure VM has no clock and no randomness
-// either.
+// RunScript evaluates a single function body. Scripts have the language only: no files, no network,
+// no timers, no modules and no host functions. A Pure VM also has no clock, time zone or
+// randomness.
 //
 // The engine checks the limits in this process, and not inside of built-in functions. So a
 // script can exceed them, and a fault of the engine ends the process. Therefore package jsworker
@@ -61,8 +61,8 @@ type VM struct {
 	broken  error         // if not nil, the VM is closed or was interrupted
 }
 
-// The scripts of a new VM: pure.js removes the clock, invoke.js calls functions with JSON
-// text.
+// The scripts of a new VM. pure.js removes the clock, the time zone, randomness and what shows
+// garbage collection. invoke.js calls functions with JSON text.
 var (
 	//go:embed pure.js
 	pureJS string

@@ -13,7 +13,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// MaxResult is the maximum length of the result of Run, in UTF-16 code units of JSON.
+// MaxResult is the maximum length of the result of RunScript, in UTF-16 code units of JSON.
 const MaxResult = 200_000
 
 //go:embed run.js
@@ -21,7 +21,7 @@ var runJS string
 
 // RunScript evaluates code, the body of an async function with the parameter input, in a new VM and
 // returns its result as JSON. Promises are awaited. A result undefined is null, and an empty
-// input is undefined. Run is safe for concurrent use.
+// input is undefined. RunScript is safe for concurrent use.
 //
 // An error has one of these codes, or is the cause of ctx if ctx ended:
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// answer decodes an answer.
+// answer is the decoder of one answer. It collects the blocks of the answer.
 type answer struct {
 	*provider.ResponseReader
 	client *client

@@ -28,7 +28,7 @@ const (
 type AnswerPart struct {
 	Kind PartKind
 	Size int    // bytes of a TextPart
-	Sign string // what the provider added to the part and needs back, such as a signature; "" if nothing
+	Sign string // what the provider added to the part and needs back, such as a signature or the phase of a message; "" if nothing
 	Raw  string // a JSON object, of a RawPart
 }
 

@@ -67,7 +67,7 @@ func New(in io.Reader, out io.Writer, o *Options) *Model {
 	return m
 }
 
-// Generate shows r and yields one Delta with the person's answer, which counts as
+// Generate shows r and yields one AnswerDelta with the person's answer, which counts as
 // having read all messages of r. If ctx ends first, Generate yields its error and
 // the terminal shows the cancellation. Once the input has ended, or a write has
 // failed, Generate yields a permanent model.Error.

@@ -196,7 +196,7 @@ func play(t testing.TB, r model.Request, input string) (screen string, a *model.
 	return out.String(), a, err
 }
 
-// ask returns the outcome of Generate, which must be one Delta.
+// ask returns the outcome of Generate, which must be one AnswerDelta.
 func ask(t testing.TB, ctx context.Context, m model.Model, r model.Request) (a *model.Answer, err error) {
 	t.Helper()
 	n := 0

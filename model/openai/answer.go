@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// answer decodes an answer.
+// answer is the decoder of one answer. It collects what has arrived.
 type answer struct {
 	*provider.ResponseReader
 	started   bool // a message, or a part of one, has arrived

@@ -100,7 +100,7 @@ func (c Config) New(name string, data []byte) (*Model, error) {
 // 0 if no recorded model was a language model.
 func (m *Model) Window() int { return m.window }
 
-// Generate implements model.Model. It yields one Delta, the recorded answer, with the
+// Generate implements model.Model. It yields one AnswerDelta with the recorded answer, the
 // recorded token counts and no cost.
 //
 // Agents that ask the same get the answers recorded for it in their order, each once.

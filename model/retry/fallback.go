@@ -17,7 +17,8 @@ type Named struct {
 }
 
 // Fallback is a model.Model that asks the first of its models, and the next one if
-// that fails. Its window is the smallest of them, so that a conversation fits all.
+// that fails. Its context window is the smallest window of its models, so that a conversation
+// fits all of them.
 // Safe for concurrent use.
 type Fallback struct {
 	models []Named
@@ -45,7 +46,8 @@ func (f *Fallback) Window() int {
 
 // Generate implements model.Model. The next model is not asked if the conversation
 // is too long, since the runtime compresses it then. Before each further model it
-// yields a Delta with a Note, and with Restart if the failed one had yielded text.
+// yields an AnswerDelta with a Note. The AnswerDelta has Restart if the failed model had
+// yielded one without an Answer.
 func (f *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		for i, l := range f.models {

@@ -75,7 +75,8 @@ func setDefault[T comparable](to *T, value T) {
 }
 
 // Generate implements model.Model. After a failed attempt that is retried it yields
-// a Delta with a Note, and with Restart if the attempt had yielded text.
+// an AnswerDelta with a Note. The AnswerDelta has Restart if the attempt had yielded one
+// without an Answer.
 //
 // Its error is the error of ctx or of the last attempt.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {

@@ -155,7 +155,7 @@ func (m *Model) Roles() []string {
 	return slices.Clone(m.roles)
 }
 
-// Generate implements model.Model. It yields one Delta, the answer of the next step. The
+// Generate implements model.Model. It yields one AnswerDelta with the answer of the next step. The
 // runtime adds ids to the calls of the Answer and otherwise records it unchanged.
 //
 // An error has the code script_diverged if the script yields something other than what is

@@ -19,7 +19,7 @@ const (
 	reasoningItem = "reasoning"
 )
 
-// answer decodes an answer.
+// answer is the decoder of one answer. It collects the items of the answer.
 type answer struct {
 	*provider.ResponseReader
 	client *client
@@ -37,7 +37,7 @@ func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
 type item struct {
 	kind     string
 	index    string // the server's number of the item
-	key      string // of the call in Draft
+	key      string // the key of Draft.AppendCall, if the item is a call
 	textSize int    // bytes of a message
 	hasArgs  bool   // arguments of a call have arrived
 	phase    string // of a message; "" if the server does not say it
@@ -88,7 +88,8 @@ func (a *answer) DecodeEvent(doc gjson.Result) error {
 	return a.checkLimits()
 }
 
-// endStream decodes the response at the end of a stream, which repeats the items.
+// endStream decodes the response in the last event of a stream. The response has all items of the
+// stream again.
 func (a *answer) endStream(response gjson.Result) error {
 	if failed := response.Get("error"); failed.IsObject() {
 		return a.errorFrom(failed)
@@ -96,7 +97,8 @@ func (a *answer) endStream(response gjson.Result) error {
 	return a.decodeResponse(response)
 }
 
-// decodeResponse decodes a complete response: its state, and its items if no stream had them.
+// decodeResponse decodes a complete response: its status and token counts. It decodes the items only
+// if no event had one.
 func (a *answer) decodeResponse(response gjson.Result) (err error) {
 	a.status = response.Get("status").Str
 	a.reason = response.Get("incomplete_details.reason").Str
@@ -286,7 +288,7 @@ func rawReasoning(doc gjson.Result) string {
 	return string(append(raw, '}'))
 }
 
-// errorFrom returns the model.Error for an error object with HTTP status 200.
+// errorFrom returns the model.Error of an error object. The response had the HTTP status 200.
 func (a *answer) errorFrom(failed gjson.Result) error {
 	return a.ErrorFrom(openai.ErrorStatus(failed), 0, gjson.Parse(`{"error":`+failed.Raw+`}`))
 }

@@ -21,7 +21,7 @@ import (
 
 // sqliteDB is a file with several connections that read and one connection that
 // writes. A slow query blocks no other; writers wait for each other. A database in
-// memory has one connection, which both pools are.
+// memory has one pool of one connection, as readers and as writer.
 type sqliteDB struct {
 	readers  *sqlitePool // opened mode=ro
 	writer   *sqlitePool // nil for a read-only file
@@ -156,7 +156,7 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 	}
 	defer release()
 	conn, err := pool.Conn(ctx)
-	if err != nil && (pool == d.writer || d.writer == nil) { // the writer could not open the file either
+	if err != nil && (pool == d.writer || d.writer == nil) { // there is no writer, or it could not open the file either
 		return unavailableError{err}
 	}
 	if err != nil {
@@ -199,10 +199,6 @@ func (c *sqliteConn) setReadOnly(ctx context.Context, q Query) error {
 	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly), nil)
 	return err
 }
-
-// maxLength is how many bytes a value or a row may have, unless MaxBytes is higher. No
-// SQL function takes longer than half a second with it.
-const maxLength = 16 << 20
 
 // openError returns the error of a reader that could not open the file. If the file is
 // missing or not readable as it is, the writer may still create or recover it.

@@ -70,6 +70,10 @@ func (c *sqliteConn) limitLength(bytes int) {
 	}
 }
 
+// maxLength is how many bytes a value or a row may have, unless MaxBytes is higher. No
+// SQL function takes longer than half a second with it.
+const maxLength = 16 << 20
+
 // query adds the rows of the text's last statement that returns any to t, until ctx
 // ends. It bypasses database/sql, whose overhead exceeds the cost of a small statement.
 func (c *sqliteConn) query(ctx context.Context, q Query, t *table) error {

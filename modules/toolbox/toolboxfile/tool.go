@@ -16,7 +16,7 @@ type toolType struct {
 	sources []string // types of sources that it can use
 	fields  func(item, *pendingTool) yamldoc.Fields
 	needs   []string // required fields, in addition to source and description
-	aliasOf string   // the type that it is another name of, which DeclaredTool.Type is; "" is name
+	aliasOf string   // another type, if name is only another name of it; DeclaredTool.Type is then aliasOf
 }
 
 // toolTypes returns all types of declared tools with their fields.
@@ -157,7 +157,8 @@ func (p *pendingTool) fieldsOf(t toolType) yamldoc.Fields {
 	return all
 }
 
-// commonFields returns the fields of all declared tools.
+// commonFields returns the fields of all tools that have a source. fieldsOf removes some of them
+// for the others.
 func (p *pendingTool) commonFields() yamldoc.Fields {
 	t := &p.tool
 	return yamldoc.MergeFields(LabelFields(p.Item, &t.own), yamldoc.Fields{

@@ -76,14 +76,14 @@ type Source struct {
 	Headers     map[string]yamldoc.Secret
 	QueryParams map[string]yamldoc.Secret // added to the URL of every request
 
-	// For http: addresses. They only narrow what the operator allows. PrivateNetworks false leaves
-	// public addresses and AllowedRanges; nil is not set. AllowedRanges are exceptions from it
-	// and from BlockedRanges.
+	// For http: the addresses that it reaches, of those that the operator allows. With
+	// PrivateNetworks false it reaches public addresses only; nil is not set. It reaches no address
+	// in BlockedRanges. It reaches those in AllowedRanges in spite of both.
 	PrivateNetworks              *bool          `json:",omitempty"`
 	AllowedRanges, BlockedRanges []netip.Prefix `json:",omitempty"`
 
-	// For http: whether the error of a response has its whole body (true) or only its status
-	// (false). Nil is the beginning of the body.
+	// For http: what the tool's error has of a response that is an error. True is its status and a
+	// long beginning of its body, false is the status only. Nil is the status and a short beginning.
 	FullError *bool `json:",omitempty"`
 
 	ReadOnly               bool          // statements and requests that write are rejected
@@ -101,8 +101,8 @@ type Source struct {
 	// not use such a source, and should not report errors that follow from it.
 	Invalid bool `json:"-"`
 
-	// Fingerprint is the same for sources that differ in nothing but Pos. It is a
-	// digest that includes the password, so it must not be shown.
+	// Fingerprint is a digest of everything but Pos. The password is part of it, so the digest must
+	// not be shown.
 	Fingerprint string `json:"-"`
 	Pos         yamldoc.Pos
 }
@@ -116,14 +116,16 @@ const (
 	SourceHTTP             = "http"
 )
 
-// The profiles of a source. A profile says how to read allowedValues of its tools that could be
-// literals or expressions. They are rejected, or they are expressions for whole values.
+// The profiles of a source. An entry of allowedValues of its tools could be a literal or an
+// expression. ProfileStrict rejects such an entry. ProfileCompat reads it as an expression for
+// whole values.
 const (
 	ProfileStrict = "strict"
 	ProfileCompat = "compat"
 )
 
-// DeclaredTool is a document of kind tool: a tool that queries a source.
+// DeclaredTool is a document of kind tool. Most tools query a source or write to it. Tools of type
+// mcp-tool, tool-service and graph-update have no source.
 //
 //	kind: tool
 //	name: search_flights
@@ -136,7 +138,7 @@ const (
 type DeclaredTool struct {
 	Name        string
 	Type        string // one of ToolSQLiteSQL and the others
-	Source      string // name of the source, whose type fits the tool's
+	Source      string // name of the source, whose type fits the tool's; "" if the type of tool has none
 	Description string
 
 	Statement  string         // of -sql types; a template if there are template parameters
@@ -200,17 +202,18 @@ const (
 	ParameterOutputFormat = "output_format" // of -list-tables: simple or detailed
 )
 
-// HTTPRequest is the request that a tool of type http sends to its source.
+// HTTPRequest is the request that a tool of type http, or of a type of TrustGraph, sends to its
+// source.
 type HTTPRequest struct {
 	Method  string                    // in upper case
 	Path    string                    // relative to the source's BaseURL; a template of PathParams
 	Headers map[string]yamldoc.Secret // they override the source's
 	Body    string                    // a template of BodyParams
 
-	// Answer lists the fields of a JSON answer that can hold the result, the first one first.
+	// ResultFields lists the fields of a JSON answer that can hold the result, the first one first.
 	// Without any the whole body is the result.
 	ResultFields []string `json:",omitempty"`
-	OnlyReads    bool     `json:",omitempty"` // the request only queries, whatever its method
+	OnlyReads    bool     `json:",omitempty"` // the request changes nothing, whatever its method
 
 	// Names of the parameters, by the part of the request they are in.
 	PathParams, QueryParams, HeaderParams, BodyParams []string
