@@ -152,7 +152,7 @@ func (p *tab) open(path string) {
 func (p *tab) signIn(user string) {
 	p.t.Helper()
 	p.open("/")
-	p.wait(`document.querySelector("input[name=token]") !== null`)
+	p.wait(`document.activeElement?.name === "token"`)
 	p.press(tokenOf(user) + "\r")
 	p.wait(`document.querySelector("nav") !== null && document.querySelector("main").dataset.place !== undefined`)
 }
