@@ -8,6 +8,7 @@ import { decidedList, decidedPanel, loadDecided } from "./decided.js";
 import { ask } from "./dialog.js";
 import { command, count, duration, excerpt } from "./format.js";
 import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
+import { callerName } from "./people.js";
 import { goTo, placeLink } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -118,7 +119,7 @@ function oneRequest(data, page) {
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
   return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>
     ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", data.task ? html`<a href=${placeLink("task", a.task)}>${excerpt(data.task.text, 100)}</a>` : a.task && idChip(a.task)],
-      ["Agent", a.agent && html`${agentName(a.agent, data.task)} ${idChip(a.agent)}`], ["Caller", a.caller], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
+      ["Agent", a.agent && html`${agentName(a.agent, data.task)} ${idChip(a.agent)}`], ["Caller", a.caller && callerName(a.caller)], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     ${a.refusal ? html`<div class="notice">${mark("bad", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>

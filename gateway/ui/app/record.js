@@ -6,6 +6,7 @@ import { eventFacts } from "./event-facts.js";
 import { eventTypes } from "./event-types.js";
 import { bodyOf, brief, command, personName, preciseTime } from "./format.js";
 import { commandLine, idChip, mark, quiet, statusMark, table } from "./parts.js";
+import { callerName } from "./people.js";
 import { placeLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */
@@ -145,7 +146,7 @@ function who(e) {
   if (e.type === "approval_decided") {
     return e.by ? personName(e.by) : quiet("organization");
   }
-  return e.role || e.caller || quiet("organization");
+  return e.role || (e.caller ? callerName(e.caller) : quiet("organization"));
 }
 
 /** @param {any} e */

@@ -9,6 +9,7 @@ import { eventFacts } from "./event-facts.js";
 import { bodyOf, brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, difference, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
+import { callerName } from "./people.js";
 import { nowSection } from "./now.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
@@ -110,10 +111,10 @@ async function loadState(id, signal) {
 /** @param {any} data @param {Place} place @param {Page} page */
 function taskList(data, place, page) {
   const words = (place.params.filter ?? "").toLowerCase();
-  const shown = data.tasks.filter((/** @type {any} */ t) => `${t.text} ${t.status} ${t.caller} ${t.id}`.toLowerCase().includes(words));
+  const shown = data.tasks.filter((/** @type {any} */ t) => `${t.text} ${t.status} ${callerName(t.caller)} ${t.id}`.toLowerCase().includes(words));
   return html`${table("Tasks, newest first", ["Task", "Status", "Caller", "Started", "Took"], shown.map((/** @type {any} */ t) => ({
     href: placeLink("task", t.id), title: t.error?.message ?? t.reason?.message,
-    cells: [oneLine(t.text, 100), taskStatus(t, data.denials.get(t.id)?.size, data.failedTurns.get(t.id)?.size), t.caller, when(t.createdAt, page.now), took(t, page.now)],
+    cells: [oneLine(t.text, 100), taskStatus(t, data.denials.get(t.id)?.size, data.failedTurns.get(t.id)?.size), callerName(t.caller), when(t.createdAt, page.now), took(t, page.now)],
   })))}${data.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}
   ${data.denialsCut ? html`<p class="quiet">Denied calls and failed turns are counted in the newest part of the record only.</p>` : nothing}`;
 }
@@ -219,7 +220,7 @@ function linkNotice(head, links, hint = nothing) {
 function summary(t, page) {
   const usage = t.usage ?? {};
   return html`${facts([
-    ["Status", html`${statusMark(t.status)}${isAgentError(t.result) ? html` ${mark("bad", "the result is an error")}` : nothing}`], ["Caller", t.caller], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
+    ["Status", html`${statusMark(t.status)}${isAgentError(t.result) ? html` ${mark("bad", "the result is an error")}` : nothing}`], ["Caller", callerName(t.caller)], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
     ["Started", when(t.createdAt, page.now)], [hasEnded(t.status) ? "Took" : "Running for", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
     ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} in the currency of your prices` : undefined],
@@ -382,10 +383,10 @@ function entryHead(e, agent, data) {
     case "state_transition": return html`<strong>${agent}</strong> ${quiet(`goes from state ${e.from} to`)} ${e.to}`;
     case "result": return html`<strong>The task ended</strong> ${statusMark(e.status)}`;
     case "error": return html`<strong>${agent}</strong> ${mark("bad", "turn failed")} <code>${e.code}</code>`;
-    case "paused": return html`<strong>Paused</strong> ${mark("wait", e.reason || "no reason")} ${quiet("by " + e.by)}`;
-    case "resumed": return html`<strong>Resumed</strong> ${quiet("by " + e.by)}`;
+    case "paused": return html`<strong>Paused</strong> ${mark("wait", e.reason || "no reason")} ${quiet("by " + callerName(e.by))}`;
+    case "resumed": return html`<strong>Resumed</strong> ${quiet("by " + callerName(e.by))}`;
     case "task_paused": return html`<strong>The task paused</strong> ${mark("wait", e.reason)} <code>${e.code}</code>`;
-    case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + e.by)}`;
+    case "task_retried": return html`<strong>The task goes on</strong> ${quiet("by " + callerName(e.by))}`;
     case "approval_requested": return html`<strong>${agent}</strong> ${mark("wait", "waits for approval of")} <code>${e.tool}</code>`;
     case "approval_decided": return html`<span><strong>${e.by ? personName(e.by) : "rolecall"}</strong>${e.as ? ` as ${e.as}` : nothing}</span> ${mark(e.outcome === "denied" || e.outcome === "expired" ? "bad" : "good", e.outcome)} <code>${e.tool}</code>
       ${e.waited ? quiet(`after ${duration(e.waited / 1e6)}`) : nothing} ${quiet(e.reason ?? "")}`;
