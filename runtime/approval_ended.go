@@ -23,7 +23,7 @@ const (
 // EndedApproval is a request for approval that was decided or has ended otherwise. It says what became
 // of the call, without its result.
 type EndedApproval struct {
-	Request  Approval                // of its state, only Asked, Rules and what says who asks for what
+	Request  Approval                // who asks for what, Rules and Asked; it has no votes and no deadline
 	Args     ApprovalArgs            // of the request, without long ones
 	At       time.Time               // of the decision
 	Decision journal.ApprovalDecided // the last one that is no vote

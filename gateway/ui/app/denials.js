@@ -8,16 +8,13 @@ import { get } from "./api.js";
 const eventsRead = 1000;
 
 /**
+ * Loads the denied calls of tasks.
  * @param {AbortSignal} [signal]
  * @returns {Promise<{denials: Denials, denialsCut: boolean}>} denialsCut tells whether there may be older ones
  */
 export async function loadDenials(signal) {
-  const { items, next } = await get("api/v1/events", { type: "tool_call", denied: true, limit: eventsRead }, signal);
-  const denials = /** @type {Denials} */ (new Map());
-  for (const e of items) {
-    addDenial(denials, e);
-  }
-  return { denials, denialsCut: Boolean(next) };
+  const { found, cut } = await loadByTask({ type: "tool_call", denied: true }, signal);
+  return { denials: found, denialsCut: cut };
 }
 
 /**
@@ -26,12 +23,17 @@ export async function loadDenials(signal) {
  * @returns {Promise<Denials>}
  */
 export async function loadFailedTurns(signal) {
-  const { items } = await get("api/v1/events", { type: "error", limit: eventsRead }, signal);
-  const failedTurns = /** @type {Denials} */ (new Map());
+  return (await loadByTask({ type: "error" }, signal)).found;
+}
+
+/** @param {Record<string, any>} filter of events @param {AbortSignal} [signal] */
+async function loadByTask(filter, signal) {
+  const { items, next } = await get("api/v1/events", { ...filter, limit: eventsRead }, signal);
+  const found = /** @type {Denials} */ (new Map());
   for (const e of items) {
-    addFailedTurn(failedTurns, e);
+    addTo(found, e);
   }
-  return failedTurns;
+  return { found, cut: Boolean(next) };
 }
 
 /**

@@ -167,9 +167,10 @@ function oneTask(data, place, page) {
   const { task: t, trace } = data;
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
   const failed = trace.spans.filter((/** @type {Span} */ s) => s.kind === "turn");
+  const linkTo = (/** @type {Span} */ s, /** @type {string | undefined} */ what) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${what}` });
   return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${hasEnded(t.status) ? outcome(t) : nowSection(trace, data.writing, page.now)}
-    ${linkNotice(mark("bad", count(failed.length, "failed turn")), failed.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.code}` })))}
-    ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${s.name}` })), html`<span class="quiet fixed">(keys [ and ])</span>`)}
+    ${linkNotice(mark("bad", count(failed.length, "failed turn")), failed.map((/** @type {Span} */ s) => linkTo(s, s.code)))}
+    ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => linkTo(s, s.name)), html`<span class="quiet fixed">(keys [ and ])</span>`)}
     ${linkNotice(mark("wait", `${count(data.waiting.length, "call")} waiting for approval`), data.waiting.map((/** @type {any} */ a) => ({ href: placeLink("approvals", a.id), text: `${a.role} ${a.tool}` })))}
     ${data.questions.map((/** @type {any} */ q) => html`<div class="notice">${mark("wait", `${q.tool} waits for an answer of the person who started the task:`)} <span class="text">${excerpt(q.message, 400)}</span></div>`)}
     ${data.cut ? html`<p class="quiet">The last ${number(eventsShown)} events are shown.</p>` : nothing}
