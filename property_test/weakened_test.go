@@ -683,7 +683,7 @@ func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ jso
 func TestWeakenedOrg_AllRulesHasNoViolation(t *testing.T) {
 	short.SkipSequential(t)
 	for _, obedient := range []bool{false, true} {
-		kind, text := search(t, 0, "", obedient, short.Count(8, 20))
+		kind, text := search(t, 0, "", obedient, short.Count(4, 20))
 		if kind != "" {
 			t.Errorf("obedient root %v: %s", obedient, text)
 		}

@@ -2,8 +2,9 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get } from "./api.js";
-import { excerpt, personName } from "./format.js";
+import { excerpt } from "./format.js";
 import { facts, idChip, mark, quiet, table, when } from "./parts.js";
+import { personName } from "./people.js";
 import { currentPlace, placeLink } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */

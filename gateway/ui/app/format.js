@@ -173,11 +173,3 @@ export function sameJSON(text) {
     return text;
   }
 }
-
-/**
- * Returns the name of a person from a record, such as fay of user:fay@ROLE.
- * @param {string} principal
- */
-export function personName(principal) {
-  return principal.replace(/^user:(.*)@[^@]*$/, "$1");
-}

@@ -61,3 +61,11 @@ export function callerName(principal) {
   const role = id && roleName(id);
   return role ? `${user} in role ${role}` : principal;
 }
+
+/**
+ * Returns the name of a caller without its role, such as fay of user:fay@ROLE.
+ * @param {string} principal
+ */
+export function personName(principal) {
+  return principal.replace(/^user:(.*)@[^@]*$/, "$1");
+}

@@ -4,9 +4,9 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, RequestError } from "./api.js";
 import { eventFacts } from "./event-facts.js";
 import { eventTypes } from "./event-types.js";
-import { bodyOf, brief, command, personName, preciseTime } from "./format.js";
+import { bodyOf, brief, command, preciseTime } from "./format.js";
 import { commandLine, idChip, mark, quiet, statusMark, table } from "./parts.js";
-import { callerName } from "./people.js";
+import { callerName, personName } from "./people.js";
 import { placeLink, setParams } from "./place.js";
 
 /** @typedef {import("./screen.js").Page} Page */

@@ -6,10 +6,10 @@ import { get, list, send } from "./api.js";
 import { addDenial, addFailedTurn, loadDenials, loadFailedTurns } from "./denials.js";
 import { ask, field } from "./dialog.js";
 import { eventFacts } from "./event-facts.js";
-import { bodyOf, brief, clock, command, count, duration, excerpt, number, personName } from "./format.js";
+import { bodyOf, brief, clock, command, count, duration, excerpt, number } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { commandLine, difference, facts, filterField, idChip, json, mark, oneLine, quiet, statusMark, table, when } from "./parts.js";
-import { callerName } from "./people.js";
+import { callerName, personName } from "./people.js";
 import { nowSection } from "./now.js";
 import { pause } from "./pause.js";
 import { placeLink, setParams } from "./place.js";
@@ -28,6 +28,7 @@ const headingMost = 100; // characters of the text of a task in the heading
 const linksMost = 12; // in a notice
 const saidMost = 100; // entries of the conversation that are drawn at once
 const resultMost = 20_000; // characters of a result
+const valueMost = 600; // characters of the arguments or the result of a call
 const writersMost = 20; // agents whose answers in progress are drawn
 const approvalsSearched = 1000; // for those of one task
 
@@ -289,7 +290,7 @@ function goToDenial(data, place, step) {
 }
 
 /** What of the events belongs into a conversation. */
-const told = new Set(["message", "model_answered", "tool_call", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "approval_requested", "approval_decided", "state_transition"]);
+const told = new Set(["message", "model_answered", "tool_call", "tool_result", "tool_error", "agent_spawned", "agent_terminated", "error", "result", "task_paused", "task_retried", "question_asked", "question_answered", "approval_requested", "approval_decided", "state_transition"]);
 
 /** @param {any} data @param {Place} place */
 function conversation(data, place) {
@@ -297,9 +298,9 @@ function conversation(data, place) {
   const entries = trace.events.filter((/** @type {any} */ e) => told.has(e.type) && (e.type !== "tool_error" || trace.calls.get(e.call)?.outcome !== "denied"));
   const at = entries.findIndex((/** @type {any} */ e) => String(e.seq) === place.params.event);
   const from = Math.max(0, (at < 0 ? entries.length : Math.min(entries.length, at + saidMost / 2)) - saidMost);
-  const shown = entries.slice(from, from + saidMost), repeated = repetitions(shown);
+  const shown = entries.slice(from, from + saidMost), repeated = repetitions(shown), asked = askedArguments(trace.events, shown);
   return html`${others(from, "earlier", entries[from], place)}
-    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place, repeated.has(e.seq)))}</div>
+    <div class="talk">${repeat(shown, (/** @type {any} */ e) => e.seq, (/** @type {any} */ e) => entry(e, data, place, repeated.has(e.seq), asked))}</div>
     ${others(entries.length - from - shown.length, "later", shown.at(-1), place)}
     ${writers(data)}`;
 }
@@ -358,15 +359,27 @@ function saidIn(e) {
   return bodyOf("");
 }
 
-/** @param {any} e @param {any} data @param {Place} place @param {boolean} isRepeated */
-function entry(e, data, place, isRepeated) {
+/**
+ * Returns the arguments of the denied calls of agents. The answers of their models have them.
+ * @param {any[]} events
+ * @param {any[]} shown
+ * @returns {Map<string, any>} by call
+ */
+function askedArguments(events, shown) {
+  const denied = new Set(shown.filter((e) => e.decision === "denied").map((e) => e.call));
+  const calls = denied.size === 0 ? [] : events.flatMap((e) => e.answer?.calls ?? []);
+  return new Map(calls.filter((c) => denied.has(c.id)).map((c) => [c.id, c.args]));
+}
+
+/** @param {any} e @param {any} data @param {Place} place @param {boolean} isRepeated @param {Map<string, any>} asked */
+function entry(e, data, place, isRepeated, asked) {
   const { trace, task: t } = data;
   const agent = trace.agents.get(e.agent)?.name ?? e.role ?? "";
   const denied = e.type === "tool_call" && e.decision === "denied";
   const chosen = String(e.seq) === place.params.event;
   return html`<article id="event-${e.seq}" class="${denied ? "denied" : ""} ${chosen ? "chosen" : ""}">
     <header><a href=${placeLink("task", t.id, { ...place.params, event: String(e.seq) })}>${clock(e.at)}</a>${entryHead(e, agent, data)}</header>
-    ${isRepeated ? nothing : entryBody(e, trace)}</article>`;
+    ${isRepeated ? nothing : entryBody(e, trace, asked)}</article>`;
 }
 
 /** @param {any} e @param {string} agent @param {any} data */
@@ -378,6 +391,7 @@ function entryHead(e, agent, data) {
     case "tool_call": return e.decision === "denied"
       ? html`<strong>${agent}</strong> ${mark("bad", "denied")} <code>${e.tool}</code> <code>${e.code}</code>`
       : html`<strong>${agent}</strong> ${mark("good", "calls")} <code>${e.tool}</code>`;
+    case "tool_result": return html`<strong>${e.tool}</strong> ${quiet("returned to")} ${agent}`;
     case "tool_error": return html`<strong>${agent}</strong> ${mark("wait", "failed")} <code>${e.tool}</code> <code>${e.code}</code>`;
     case "agent_spawned": return html`<strong>${agent}</strong> ${quiet("was spawned in role")} ${e.role}`;
     case "agent_terminated": return html`<strong>${agent}</strong> ${quiet("was terminated: " + (e.reason || "no reason"))}`;
@@ -401,17 +415,25 @@ function saidBody({ text, rest }) {
   return html`${text ? html`<p class="text">${text.slice(0, resultMost)}</p>` : nothing}${rest === undefined || rest === null ? nothing : html`<p class="text"><code>${brief(rest, 4000)}</code></p>`}`;
 }
 
-/** @param {any} e @param {any} trace */
-function entryBody(e, trace) {
+/** @param {any} e @param {any} trace @param {Map<string, any>} asked */
+function entryBody(e, trace, asked) {
   switch (e.type) {
     case "message": case "model_answered": case "result": return saidBody(saidIn(e));
-    case "tool_call": return html`<p class="text">${e.decision === "denied" ? e.reason : html`<code>${brief(e.args, 600)}</code>`}</p>`;
-    case "tool_error": return html`<p class="text"><code>${brief(e.result, 600)}</code></p>`;
+    case "tool_call": return html`${e.decision === "denied" ? html`<p class="text">${e.reason}</p>` : nothing}${codeLine(e.args ?? asked.get(e.call) ?? e.argsStart)}`;
+    case "tool_result": case "tool_error": return codeLine(e.result);
     case "approval_decided": return e.args ? argumentChange(e, trace) : nothing;
     case "error": return html`<p class="text">${e.message}</p>`;
     case "question_asked": case "question_answered": return html`<p class="text">${e.message ?? e.action}</p>`;
   }
   return nothing;
+}
+
+/**
+ * A JSON value in one line.
+ * @param {any} value
+ */
+function codeLine(value) {
+  return value === undefined ? nothing : html`<p class="text"><code>${brief(value, valueMost)}</code></p>`;
 }
 
 /**

@@ -46,6 +46,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.press("]")
 		p.waitText(deniedRoot)
 		p.waitText("tool_not_available")
+		p.wait(`document.querySelector(".talk article.denied").innerText.includes('{"command":"id"}')`)
 	})
 	timed("What would taking the group command from coder change, and for whom?", func() {
 		p.clickLink("Roles")
@@ -91,6 +92,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		fay.waitText("approved write_file by role payer.")
 		p.waitText("paid 60")
 		p.waitText("fay as finance")
+		p.wait(`[...document.querySelectorAll(".talk article")].some((a) => /^\S+\s+write_file\s+returned to\s+payer/.test(a.innerText))`)
 		p.waitText(`+   "content": "60"`)
 	})
 	for name, tab := range map[string]*tab{"operator": p, "approver": fay} {
