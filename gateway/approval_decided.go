@@ -25,6 +25,6 @@ func decidedApprovalOf(e *runtime.EndedApproval) wire.DecidedApproval {
 	p, d := e.Request, e.Decision
 	return wire.DecidedApproval{
 		ID: p.ID, Status: string(e.Status), Code: string(e.Code), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Tool: p.Tool, Role: p.Role,
-		Operation: p.Operation, Short: e.Args.Short(), By: d.By, As: d.As, Reason: d.Reason, Override: d.Override, Asked: p.Asked, At: e.At,
+		Operation: p.Operation, Short: e.Args.Short(), Before: e.Args.ShortBefore(), By: d.By, As: d.As, Reason: d.Reason, Override: d.Override, Asked: p.Asked, At: e.At,
 	}
 }

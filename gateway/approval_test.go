@@ -204,8 +204,8 @@ func TestApprovals_ListsWhatBecameOfThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := func(role string) *client.Client { return f.WithCaller(t, roleIDOf(f, role)).LocalClient() }
-	call := func(name string) string {
-		a, err := f.Runtime.InvokeTool(t.Context(), identity.ByCaller("clara", roleIDOf(f, "clerk")), name, nil)
+	call := func(name string, args ...string) string {
+		a, err := f.Runtime.InvokeTool(t.Context(), identity.ByCaller("clara", roleIDOf(f, "clerk")), name, []byte(strings.Join(args, "")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,6 +252,13 @@ func TestApprovals_ListsWhatBecameOfThem(t *testing.T) {
 		if got := statuses(as(role)); got != "" {
 			t.Errorf("%s sees %s", role, got)
 		}
+	}
+	if _, err := as("finance").DecideApproval(t.Context(), call("refund", `{"sum": 5}`), client.ApprovalDecision{Action: "approve", Args: json.RawMessage(`{"sum": 3}`)}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := as("finance").ListDecidedApprovals(t.Context())
+	if err != nil || list[0].Short != `{"sum":3}` || list[0].Before != `{"sum":5}` || list[1].Before != "" {
+		t.Errorf("changed arguments: %+v, %v", list, err)
 	}
 }
 

@@ -358,9 +358,20 @@ const maxShortArgs = 160
 
 // Short returns the beginning of the arguments that the votes are about, for a list: on one line, with
 // invisible characters escaped.
-func (a ApprovalArgs) Short() string {
+func (a ApprovalArgs) Short() string { return shortArgs(a.Current()) }
+
+// ShortBefore is Short of the arguments of the call, "" if no approver has set others.
+func (a ApprovalArgs) ShortBefore() string {
+	if a.Edited == nil {
+		return ""
+	}
+	return shortArgs(a.Asked)
+}
+
+// shortArgs returns the beginning of arguments on one line, "" if they are not JSON.
+func shortArgs(args json.RawMessage) string {
 	var line bytes.Buffer
-	if json.Compact(&line, a.Current()) != nil {
+	if json.Compact(&line, args) != nil {
 		return ""
 	}
 	return textutil.Truncate(string(textutil.EscapeUnprintable(line.Bytes()[:min(line.Len(), 4*maxShortArgs)])), maxShortArgs)

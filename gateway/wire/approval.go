@@ -74,8 +74,9 @@ type DecidedApproval struct {
 	Tool      string             `json:"tool"`
 	Role      string             `json:"role,omitempty"`
 	Operation approval.Operation `json:"operation,omitempty"`
-	Short     string             `json:"short,omitempty"` // the beginning of the arguments, as in Approval; absent for long ones
-	By        string             `json:"by,omitempty"`    // who decided last; absent for expired and void
+	Short     string             `json:"short,omitempty"`       // the beginning of the arguments, as in Approval; absent for long ones
+	Before    string             `json:"shortBefore,omitempty"` // as Short, of the arguments that an approver has replaced
+	By        string             `json:"by,omitempty"`          // who decided last; absent for expired and void
 	As        string             `json:"as,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
 	Override  bool               `json:"override,omitempty"`

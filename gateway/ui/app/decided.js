@@ -59,7 +59,7 @@ export function decidedList(list, texts, page) {
  * @param {Page} page
  */
 export function decidedPanel(d, texts, page) {
-  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Reason", d.reason], ["Task", taskOf(d, texts, page)]])}`;
+  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Arguments", d.short && argumentsOf(d)], ["Reason", d.reason], ["Task", taskOf(d, texts, page)]])}`;
 }
 
 /** @param {any} d */
@@ -69,7 +69,15 @@ function nameOf(d) {
 
 /** @param {any} d */
 function callOf(d) {
-  return html`${nameOf(d)}${d.short ? html`<div class="quiet"><code>${d.short}</code></div>` : nothing}`;
+  return html`${nameOf(d)}${d.short ? html`<div class="quiet">${argumentsOf(d)}</div>` : nothing}`;
+}
+
+/**
+ * The beginning of the arguments, and of those that an approver has replaced.
+ * @param {any} d
+ */
+function argumentsOf(d) {
+  return html`<code>${d.short}</code>${d.shortBefore ? html`<br>changed from <code>${d.shortBefore}</code>` : nothing}`;
 }
 
 /** @param {any} d */

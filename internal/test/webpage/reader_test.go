@@ -90,6 +90,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		fay.press("\r")
 		fay.wait(`!document.getElementById("dialog").open`)
 		fay.waitText("approved write_file by role payer.")
+		fay.wait(`/"content":"60".*\schanged from .*"content":"100"/.test(document.querySelector("section.decided")?.innerText)`)
 		p.waitText("paid 60")
 		p.waitText("fay as finance")
 		p.wait(`[...document.querySelectorAll(".talk article")].some((a) => /^\S+\s+write_file\s+returned to\s+payer/.test(a.innerText))`)
