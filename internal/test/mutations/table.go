@@ -310,7 +310,7 @@ var mutations = []mutation{
 	},
 	{
 		"a name is taken apart although a tool has it", "runtime/dialect.go",
-		`plain == name || s.AuthorizeTool(name).Code() != errcode.UnknownTool`, `plain == name`,
+		`plain == name || s.AuthorizeTool(name).Code() != errcode.UnknownTool`, `plain == name || s.AuthorizeTool(name).Code() == errcode.Conflict`,
 		"./runtime TestMeantTool_ExactNameIsNotTakenApart",
 	},
 	{
@@ -456,7 +456,7 @@ var mutations = []mutation{
 	for top.parent != nil {
 		top = top.parent
 	}
-	return cmp.Or(top.below(string(name)), name)`,
+	return cmp.Or(top.descendantNamed(string(name)), name)`,
 		"./org TestResolveRecipient_FindsRecipients",
 	},
 	{
@@ -607,7 +607,7 @@ var mutations = []mutation{
 	},
 	{
 		"default groups exceed what the caller may use", "org/role_agent.go",
-		`o.registry().IntersectSets(byDefault, o.bind(ceiling))`, `role.Agent.groups()`,
+		`o.registry().IntersectSets(byDefault, o.bind(ceiling))`, `role.Agent.groupsOrDefault()`,
 		"./org TestAsk_DefaultGroupsOfOther",
 	},
 	{
@@ -1396,7 +1396,7 @@ var mutations = []mutation{
 		if !ok {
 			continue
 		}
-`, `		all, _ := a.issuers.prepare(ch.cfg, issuerServices(ch.cfg))
+`, `		all, _ := a.issuers.prepare(ch.cfg, issuerServices(ch.cfg), signInClients(ch.cfg))
 		service := all[i.Name]
 `,
 		"./internal/app TestIssuers_NotOfRecordedConfiguration",
@@ -1798,7 +1798,7 @@ var mutations = []mutation{
 	},
 	{
 		"agents list artifacts", "builtin/artifact.go",
-		`case c.By.Kind != identity.Caller:`, `case false:`,
+		`case c.By.Kind != identity.Caller:`, `case c.By.Kind == identity.Caller && false:`,
 		"./builtin TestGetArtifact_ListIsForCallers",
 	},
 	{
@@ -1929,7 +1929,7 @@ var mutations = []mutation{
 	},
 	{
 		"a connection is renewed while it is new", "modules/mcpclient/elicit.go",
-		` && time.Since(n.since) >= n.renewAfter`, ``,
+		`time.Since(n.since) >= n.renewAfter`, `time.Since(n.since) >= 0`,
 		"./modules/mcpclient TestElicit_ConnectionIsRenewed",
 	},
 	{
