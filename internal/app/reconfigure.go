@@ -105,7 +105,7 @@ func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []st
 // toolsets and auth services, and checks them against what is registered. Nothing of it
 // is visible yet.
 func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
-	ch := &configChange{cfg: cfg, orgConfig: s}
+	ch := &configChange{cfg: cfg, orgConfig: s, restored: s.KeepRoles}
 	a.stage(ctx, ch)
 	ch.removed = append(ch.removed, a.announcements.conflictingServices(ch)...)
 	var faults []*yamldoc.Error
@@ -115,7 +115,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	ch.problems = append(ch.problems, a.checkServers(ch)...)
 	ch.problems = append(ch.problems, faults...)
 	ch.problems = append(ch.problems, a.prepareWorkspaces(ch)...)
-	if ch.restored = s.KeepRoles; ch.restored { // its tokens may have been taken back since
+	if ch.restored { // its tokens may have been taken back since
 		return ch
 	}
 	var err error

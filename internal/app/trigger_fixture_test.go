@@ -33,6 +33,11 @@ const (
 
 var secrets = map[string]string{"ALERT_TOKEN": token, "GITHUB_SECRET": secret}
 
+func lookupSecret(name string) (string, bool) {
+	v, ok := secrets[name]
+	return v, ok
+}
+
 // fixture is an App whose agents answer with what they were told, unless hold is closed later.
 type fixture struct {
 	*app.App
@@ -58,7 +63,7 @@ func openFixture(t *testing.T, dir string, docs ...string) *fixture {
 	})
 	log := slog.New(slog.NewTextHandler(&f.logs, nil))
 	a, err := app.Open(app.Options{
-		Data: dir, Serve: true, Log: log, Fatal: func(err error) { t.Error(err) },
+		Data: dir, Serve: true, Log: log, Env: lookupSecret, Fatal: func(err error) { t.Error(err) },
 		Models: func(string) (model.Model, error) { return echo, nil },
 	})
 	if err != nil {
@@ -93,8 +98,7 @@ func (f *fixture) apply(docs ...string) {
 
 func (f *fixture) read(docs ...string) *config.Config {
 	f.t.Helper()
-	env := func(name string) (string, bool) { v, ok := secrets[name]; return v, ok }
-	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}}, env)
+	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}}, lookupSecret)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
 )
 
 // The example of the documentation with a payload of Alertmanager, version 4. What the payload
@@ -58,6 +59,21 @@ func TestHook_GitHub(t *testing.T) {
 	if again := f.accepted(f.post("/hooks/issues", issue, "X-Hub-Signature-256", sign(issue), "X-GitHub-Delivery", "2")); again != id || f.tasks() != 2 {
 		t.Errorf("the replayed body started %s; %d tasks", again, f.tasks())
 	}
+}
+
+// Triggers stay when an item is applied or deleted.
+func TestHook_StaysWhenItemsChange(t *testing.T) {
+	f := newFixture(t, role, hook)
+	by := runtime.Requester{By: identity.ByOperator("cli")}
+	f.start("alerts", `{"at": "first"}`)
+	if _, err := f.ApplyItem(t.Context(), "prompt", "greeting", "{messages: [{content: hello}]}", by); err != nil {
+		t.Fatal(err)
+	}
+	f.start("alerts", `{"at": "with the item"}`)
+	if _, err := f.DeleteItem(t.Context(), "prompt", "greeting", by); err != nil {
+		t.Fatal(err)
+	}
+	f.start("alerts", `{"at": "without it"}`)
 }
 
 // A sender without the secret gets the same answer whatever is wrong, and whether the trigger

@@ -24,7 +24,7 @@ func (a *App) prepareWorkspaces(ch *configChange) (faults []*yamldoc.Error) {
 			p.Named[named.Name] = named
 		}
 	}
-	if ch.orgConfig.KeepRoles {
+	if ch.restored {
 		ch.orgConfig.Workspaces = p
 		return nil
 	}

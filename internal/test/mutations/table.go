@@ -1391,6 +1391,17 @@ var mutations = []mutation{
 		"./gateway/auth TestIssuers_LimitFailures",
 	},
 	{
+		"an applied item ends the triggers", "internal/app/triggers.go",
+		`	if ch.restored {
+		return nil
+	}
+	return ch.cfg.Triggers`, `	if ch.orgConfig.KeepRoles {
+		return nil
+	}
+	return ch.cfg.Triggers`,
+		"./internal/app TestHook_StaysWhenItemsChange",
+	},
+	{
 		"issuers: a recorded configuration brings them back", "internal/app/issuers.go",
 		`		service, ok := ch.issuers[i.Name]
 		if !ok {
