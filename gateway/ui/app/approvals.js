@@ -198,7 +198,7 @@ async function decide(action, data, page) {
   if (answer) {
     drafts.delete(a.id);
     chosen.delete(a.id);
-    decided = [{ id: a.id, name: requestName(a), outcome: answer.outcome }];
+    decided = [{ id: a.id, name: requestName(a) + (action === "approve" && args !== undefined ? ", with changed arguments" : ""), outcome: answer.outcome }];
     goTo("approvals");
     page.reload();
   }

@@ -1,6 +1,9 @@
 // The denied calls and the failed turns of tasks, in the newest part of the record.
 
+import { html } from "../vendor/lit-html/lit-html.js";
 import { get } from "./api.js";
+import { count, number } from "./format.js";
+import { mark } from "./parts.js";
 
 /** @typedef {import("./stream.js").OrgEvent} OrgEvent */
 /** @typedef {Map<string, Set<number>>} Denials the numbers of the events by task */
@@ -60,4 +63,14 @@ function addTo(found, e) {
     found.set(e.task, (found.get(e.task) ?? new Set()).add(e.seq));
   }
   return Boolean(e.task);
+}
+
+/**
+ * Returns marks for the failed turns and the denied calls of a task.
+ * @param {number} [failed]
+ * @param {number} [denied]
+ * @returns {any[]}
+ */
+export function faultMarks(failed, denied) {
+  return [failed && count(failed, "failed turn"), denied && `${number(denied)} denied`].filter(Boolean).map((text) => html`${mark("bad", String(text))} `);
 }

@@ -1,7 +1,7 @@
 // One event of the record in words, above its JSON.
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { bodyOf, excerpt, preciseTime } from "./format.js";
+import { bodyOf, brief, excerpt, preciseTime } from "./format.js";
 import { denialText, grantHint, rightsVersion } from "./grant-hint.js";
 import { facts, json, mark, statusMark } from "./parts.js";
 import { callerName } from "./people.js";
@@ -14,10 +14,11 @@ const textMost = 600; // characters of what an event says
  * @param {any} e
  * @param {any} agent a template that names its agent
  * @param {boolean} operator operators may open roles
+ * @param {any} [args] of the call, if the event has none
  */
-export function eventFacts(e, agent, operator) {
+export function eventFacts(e, agent, operator, args = e.args ?? e.argsStart) {
   return html`${facts([["What", e.type], ["Agent", agent], ["Role", e.role], ["Caller", e.caller && callerName(e.caller)], ["By", e.by && callerName(e.by)],
-      ["Tool", e.tool && html`<code>${e.tool}</code>`], ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))],
+      ["Tool", e.tool && html`<code>${e.tool}</code>`], ["Arguments", args && html`<code>${brief(args, textMost)}</code>`], ["Decision", e.decision && (e.decision === "denied" ? mark("bad", "denied") : mark("good", "allowed"))],
       ["Outcome", outcomeOf(e)], ["Code", e.code && html`<code>${e.code}</code>`], ["Reason", e.reason], ["Text", excerpt(textOf(e), textMost)],
       ["Rule", denialText(e.rule, e.role)], ["Group", e.group], ["To grant it", e.rule === "not granted" && e.group && e.role ? grantHint(e.role, e.group, operator) : undefined],
       [rightsVersion, e.epoch], ["At", preciseTime(e.at) + " UTC"]])}

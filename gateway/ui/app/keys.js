@@ -90,8 +90,8 @@ function showKeys(screens) {
     ["y, n, e, x", "Approve, deny, edit or choose the call that is shown"], ["?", "This help"],
   ];
   ask({
-    title: "Keys", confirm: lettersAreOff() ? "Turn letters on" : "Turn letters off",
-    body: html`<dl class="keys">${keys.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl>`,
-    run: async () => localStorage.setItem(stored, lettersAreOff() ? "on" : "off"),
+    title: "Keys", confirm: "Save",
+    body: html`<label class="check"><input type="checkbox" name="letters" .checked=${!lettersAreOff()}>Single letters are keys</label><dl class="keys">${keys.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl>`,
+    run: async ({ letters }) => localStorage.setItem(stored, letters ? "on" : "off"),
   });
 }

@@ -387,7 +387,7 @@ function navigation() {
     <div class="brand"><img src="ui/app/icon.svg" alt="">rolecall</div>
     <button type="button" class="find" @click=${() => openPlaces(allowedScreens().filter((s) => !s.hidden), session)}>Go to … <kbd aria-hidden="true">Ctrl K</kbd></button>
     <nav aria-label="Screens"><ul>${allowedScreens().filter((s) => !s.hidden).map((s) => html`<li>
-      <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s === approvals && state.waiting ? html`<span class="badge">${state.waiting}<span class="hidden"> wait</span></span>` : s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
+      <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s === approvals && state.waiting ? html`<span class="badge">${state.waiting}<span class="hidden"> wait</span></span>` : nothing}${s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
     <div class="who">${themePicker(redraw)}
       <span>${session.operator ? "Operator" : html`${session.user} ${quiet("in role " + session.role)}`}</span>
       ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}</div></aside>`;
@@ -395,6 +395,7 @@ function navigation() {
 
 async function signOut() {
   await send("DELETE", "ui/session").catch(() => undefined);
+  history.replaceState(null, "", location.pathname); // the next user may not see the same
   state.session = null;
   stop();
   redraw();

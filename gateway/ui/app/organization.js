@@ -3,9 +3,9 @@
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { hierarchy, tree as tidyTree } from "../vendor/d3-hierarchy/d3-hierarchy.min.mjs";
 import { get, list, send } from "./api.js";
-import { addDenial, loadDenials } from "./denials.js";
+import { addDenial, addFailedTurn, faultMarks, loadDenials, loadFailedTurns } from "./denials.js";
 import { ask, field } from "./dialog.js";
-import { command, count, excerpt, number, shortId } from "./format.js";
+import { command, count, excerpt, shortId } from "./format.js";
 import { addApprovals, addQuestions, addRolePauses, applyEvent, childrenOf, hasEnded, newTree, tasksShown, visibleRows, waitOf } from "./organization-model.js";
 import { commandLine, facts, filterField, idChip, mark, names, oneLine, quiet, statusMark, styled, when } from "./parts.js";
 import { pause } from "./pause.js";
@@ -31,7 +31,7 @@ export const organization = {
   async load(_, signal) {
     const [page, { all, roles }, waiting] = await Promise.all([
       list("api/v1/tasks", { agents: true }, tasksShown, signal), get("api/v1/pause", {}, signal), list("api/v1/approvals", {}, 1000, signal),
-    ]), { denials } = await loadDenials(signal);
+    ]), [{ denials }, failedTurns] = await Promise.all([loadDenials(signal), loadFailedTurns(signal)]);
     const tree = newTree(page.items, page.more);
     addRolePauses(tree, new Set(roles.map((/** @type {any} */ r) => r.name)));
     addApprovals(tree, waiting.items);
@@ -41,7 +41,7 @@ export const organization = {
         view.opened.add(task.id);
       }
     }
-    return { tree, denials, paused: all };
+    return { tree, denials, failedTurns, paused: all };
   },
   fold(data, e) {
     if (e.roleId && (e.type === "paused" || e.type === "resumed")) {
@@ -52,6 +52,7 @@ export const organization = {
       return true;
     }
     addDenial(data.denials, e);
+    addFailedTurn(data.failedTurns, e);
     return applyEvent(data.tree, e);
   },
   isEmpty: (data) => data.tree.tasks.size === 0,
@@ -70,7 +71,7 @@ export const organization = {
     const chosen = list.find((row) => row.id === place.id) ?? findRow(data.tree, place.id);
     return html`${data.paused ? html`<div class="notice" role="status">${mark("bad", "The organization is paused.")} By ${callerName(data.paused.by ?? "")}, ${when(data.paused.at, page.now)}${data.paused.reason ? `: ${data.paused.reason}` : ""}</div>` : nothing}
     <div class="split">
-      <div>${place.params.form === "Picture" ? picture(data.tree, chosen, page) : treegrid(list, data.denials, place, page)}
+      <div>${place.params.form === "Picture" ? picture(data.tree, chosen, page) : treegrid(list, data, place, page)}
         ${data.tree.more ? html`<p class="quiet">The ${tasksShown} newest tasks are shown.</p>` : nothing}</div>
       ${details(chosen, page)}</div>`;
   },
@@ -92,18 +93,18 @@ function findRow(tree, id) {
 
 /**
  * @param {Row[]} list
- * @param {import("./denials.js").Denials} denials
+ * @param {any} data
  * @param {import("./place.js").Place} place
  * @param {import("./screen.js").Page} page
  */
-function treegrid(list, denials, place, page) {
+function treegrid(list, data, place, page) {
   if (list.length === 0) {
     return html`<p class="quiet">Nothing matches the filter.</p>`;
   }
-  const head = html`<div class="row head org" role="row">${["Name", "Status", "Now", "State", "Since"].map((h) => html`<div role="columnheader">${h}</div>`)}</div>`;
+  const head = html`<div class="row head org" role="row">${["Name", "Status", "Details", "State", "Started"].map((h) => html`<div role="columnheader">${h}</div>`)}</div>`;
   return rows({
     items: list, key: (row) => row.id, head, role: "treegrid", label: "Tasks and agents", redraw: page.redraw,
-    row: (row, index) => row.more ? moreRow(row, index, page) : row.agent ? agentRow(row, row.agent, index, place, page) : taskRow(row, denials.get(row.id)?.size ?? 0, index, place, page),
+    row: (row, index) => row.more ? moreRow(row, index, page) : row.agent ? agentRow(row, row.agent, index, place, page) : taskRow(row, data, index, place, page),
   });
 }
 
@@ -120,13 +121,14 @@ function rowFrame(row, index, place, cells) {
     @click=${() => goTo("organization", row.id, place.params)} ${top(index)}>${cells}</div>`;
 }
 
-/** @param {Row} row @param {number} denied @param {number} index @param {import("./place.js").Place} place @param {import("./screen.js").Page} page */
-function taskRow(row, denied, index, place, page) {
-  const { task } = row;
+/** @param {Row} row @param {any} data @param {number} index @param {import("./place.js").Place} place @param {import("./screen.js").Page} page */
+function taskRow(row, data, index, place, page) {
+  const { task } = row, origin = `by ${callerName(task.caller)}, ${count(task.agents.length, "agent")}`;
+  const marks = faultMarks(data.failedTurns.get(row.id)?.size, data.denials.get(row.id)?.size);
   return rowFrame(row, index, place, html`
     <div role="gridcell" class="person">${twist(row, page)}<strong>${oneLine(task.text, 80)}</strong></div>
     <div role="gridcell">${statusMark(task.status)}</div>
-    <div role="gridcell" class="quiet" title=${denied ? `by ${callerName(task.caller)}, ${count(task.agents.length, "agent")}` : nothing}>${denied ? mark("bad", `${number(denied)} denied`) : nothing}<span>${denied ? ", " : ""}by ${callerName(task.caller)}, ${count(task.agents.length, "agent")}</span></div>
+    <div role="gridcell" class="quiet" title=${marks.length ? origin : nothing}>${marks}<span>${marks.length ? "· " : ""}${origin}</span></div>
     <div role="gridcell"></div>
     <div role="gridcell">${when(task.createdAt, page.now)}</div>`);
 }

@@ -159,7 +159,8 @@ function endWait(trace, id, at, code) {
   }
 }
 
-const foldMost = 104; // width of a time that is left out, with its text
+const foldLeast = 100; // milliseconds that are left out, at least
+const foldMost = 128; // width of a time that is left out, with its text
 const tickSpace = 100; // between two ticks, at least
 
 /**
@@ -181,7 +182,7 @@ export function timeScale(trace, width, now) {
   const busy = mergeSpans(trace.spans.flatMap((s) => busyParts(s, now)));
   const start = Math.min(trace.start, busy[0]?.[0] ?? Infinity);
   const end = Math.max(trace.end, busy.at(-1)?.[1] ?? 0, trace.waits.size ? now : 0, start + 1);
-  const idle = idleTimes([...busy, [end, end]], start, 0.05 * (end - start));
+  const idle = idleTimes([...busy, [end, end]], start, Math.max(foldLeast, 0.05 * (end - start)));
   const folded = Math.min(foldMost, 0.5 * width / idle.length);
   const shown = Math.max(1, end - start - idle.reduce((sum, [a, b]) => sum + b - a, 0));
   const unit = (width - folded * idle.length) / shown;

@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { get, list, send } from "./api.js";
-import { addDenial, addFailedTurn, loadDenials, loadFailedTurns } from "./denials.js";
+import { addDenial, addFailedTurn, faultMarks, loadDenials, loadFailedTurns } from "./denials.js";
 import { ask, field } from "./dialog.js";
 import { eventFacts } from "./event-facts.js";
 import { bodyOf, brief, clock, command, count, duration, excerpt, number } from "./format.js";
@@ -122,7 +122,7 @@ function taskList(data, place, page) {
 
 /** @param {any} t @param {number | undefined} denied @param {number | undefined} failed turns */
 function taskStatus(t, denied, failed) {
-  return html`${statusMark(t.status)}${failed ? html` ${mark("bad", count(failed, "failed turn"))}` : nothing}${denied ? html` ${mark("bad", `${number(denied)} denied`)}` : nothing}`;
+  return html`${statusMark(t.status)} ${faultMarks(failed, denied)}`;
 }
 
 /** @param {any} t @param {number} now */
@@ -235,7 +235,7 @@ function summary(t, page) {
 /** @param {any} usage @param {any} limits */
 function tokensOf(usage, limits) {
   const used = (usage.input ?? 0) + (usage.output ?? 0);
-  return used || limits?.tokens ? `${number(used)}${limits?.tokens ? ` of ${number(limits.tokens)}` : ""}` : undefined;
+  return used || limits?.tokens ? `${number(used)}${limits?.tokens ? ` of at most ${number(limits.tokens)}` : ""}` : undefined;
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -252,7 +252,7 @@ function chosenEvent(data, place, page) {
   }
   const call = e.call && data.trace.events.filter((/** @type {any} */ one) => one.call === e.call && one !== e);
   return html`<h2 id="chosen-event">Event ${e.seq}</h2>
-    ${eventFacts(e, data.trace.agents.get(e.agent)?.name, page.session.operator)}
+    ${eventFacts(e, data.trace.agents.get(e.agent)?.name, page.session.operator, askedArguments(data.trace.events, [e]).get(e.call))}
     ${call?.length ? html`<details><summary>${count(call.length, "other event")} of the same call</summary>${call.map((/** @type {any} */ one) => json(one))}</details>` : nothing}
     <p><a href=${placeLink("task", place.id, { ...place.params, event: "" })}>Close the event</a> <kbd>Esc</kbd></p>
     <hr><h2>The task</h2>`;

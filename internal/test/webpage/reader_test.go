@@ -89,7 +89,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		fay.wait(`document.getElementById("dialog").open && document.getElementById("dialog").innerText.includes('+   "content": "60"')`)
 		fay.press("\r")
 		fay.wait(`!document.getElementById("dialog").open`)
-		fay.waitText("approved write_file by role payer.")
+		fay.waitText("approved write_file by role payer, with changed arguments.")
 		fay.wait(`/"content":"60".*\schanged from .*"content":"100"/.test(document.querySelector("section.decided")?.innerText)`)
 		p.waitText("paid 60")
 		p.waitText("fay as finance")
