@@ -88,9 +88,9 @@ func (r *run) deliver(ctx context.Context, m *model.Message) error {
 	if !r.model.hasRole(r.c.self.Role) {
 		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %s", r.model.name, r.c.self.Role, strings.Join(r.model.roles, ", ")))
 	}
-	load := r.model.host.Load
+	load := r.model.group.Load
 	if r.alone {
-		load = r.model.host.LoadAlone
+		load = r.model.group.LoadAlone
 	}
 	vm, err := load(ctx, func() { r.model.cache.drop(r) })
 	if err != nil {

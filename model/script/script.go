@@ -79,8 +79,8 @@ type Model struct {
 	name  string
 	check func() error // runs the source once, which sets roles
 	roles []string     // those that have a script, in the order of the source
-	host  *jsworker.Host
-	own   *jsworker.VMPool // of the host, if it is not shared; else nil
+	group *jsworker.VMGroup
+	own   *jsworker.VMPool // of the group, if it is not shared; else nil
 	cache *cache
 
 	use    sync.RWMutex // held for reading while Generate runs, so that Close waits for it
@@ -106,7 +106,7 @@ func (c Config) New(name string, source []byte) (*Model, error) {
 		workers, cached = m.own, cachedInProcess
 	}
 	m.cache = newCache(cmp.Or(c.CacheSize, cached))
-	m.host = workers.NewHost(js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
+	m.group = workers.NewVMGroup(js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
 		jsworker.Script{Source: driver}, jsworker.Script{Name: name, Source: string(source)})
 	m.check = sync.OnceValue(m.readRoles)
 	if c.CheckLater {
@@ -130,7 +130,7 @@ func (c Config) warnInProcess(name string) {
 // readRoles loads the source once, which validates it, and sets the roles that it defines.
 func (m *Model) readRoles() error {
 	ctx := context.Background()
-	vm, err := m.host.Load(ctx, nil)
+	vm, err := m.group.Load(ctx, nil)
 	if err != nil {
 		return errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
 	}
@@ -183,7 +183,7 @@ func (m *Model) Close() error {
 	defer m.use.Unlock()
 	m.closed = true
 	m.cache.clear()
-	m.host.Close()
+	m.group.Close()
 	if m.own != nil {
 		m.own.Close()
 	}
@@ -221,7 +221,7 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 		run.close()
 		return answer, err
 	}
-	run.vm.Release()
+	run.vm.ShareWorker()
 	m.cache.put(r.Self.ID, run)
 	return answer, nil
 }
