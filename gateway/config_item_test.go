@@ -51,7 +51,7 @@ func newItemHandler(t *testing.T) (*keeper, http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k, gatewaytest.WithDocumentCheck(t, handler)
+	return k, gatewaytest.WithOpenAPICheck(t, handler)
 }
 
 // Items are applied, listed and deleted under names of all kinds.

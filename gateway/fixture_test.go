@@ -72,7 +72,7 @@ func newFixtureIn(t *testing.T, dir string, m gatewaytest.ModelFunc) *gatewaytes
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Handler = gatewaytest.WithDocumentCheck(t, handler)
+	f.Handler = gatewaytest.WithOpenAPICheck(t, handler)
 	return f
 }
 

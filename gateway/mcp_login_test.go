@@ -77,7 +77,7 @@ func newLoginClients(t *testing.T) map[string]*client.Client {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clients[name] = client.NewLocal(auth.TrustLocalOwner(gatewaytest.WithDocumentCheck(t, handler)))
+		clients[name] = client.NewLocal(auth.TrustLocalOwner(gatewaytest.WithOpenAPICheck(t, handler)))
 	}
 	return clients
 }

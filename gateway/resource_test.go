@@ -39,7 +39,7 @@ func issuerGateway(t *testing.T, issuers ...auth.Issuer) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: tokens, Hosts: []hosts.Authority{{Name: "gw.example.com"}}}, gatewaytest.WithDocumentCheck(t, handler))
+	return gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: tokens, Hosts: []hosts.Authority{{Name: "gw.example.com"}}}, gatewaytest.WithOpenAPICheck(t, handler))
 }
 
 // twoIssuers are issuers with overlapping scopes.

@@ -51,7 +51,7 @@ func newSessionFixture(t *testing.T) *sessionFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.url = gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: tokens}, gatewaytest.WithDocumentCheck(t, handler))
+	f.url = gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: tokens}, gatewaytest.WithOpenAPICheck(t, handler))
 	return f
 }
 

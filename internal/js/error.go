@@ -47,13 +47,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause of a KindCancelled, nil for other kinds.
 func (e *Error) Unwrap() error { return e.cause }
 
-// errCancelled returns the error of a call whose context ended.
-func errCancelled(ctx context.Context) error {
+// cancelledError returns the error of a call whose context ended.
+func cancelledError(ctx context.Context) error {
 	return &Error{Kind: KindCancelled, Message: "the script was stopped: " + context.Cause(ctx).Error(), cause: context.Cause(ctx)}
 }
 
-// errTimeout returns the error of a call that exceeded its time limit.
-func errTimeout(limit time.Duration) error {
+// timeoutError returns the error of a call that exceeded its time limit.
+func timeoutError(limit time.Duration) error {
 	return &Error{Kind: KindTimeout, Message: fmt.Sprintf("the script ran out of time: it may take %v", limit)}
 }
 

@@ -149,7 +149,7 @@ func (v *VM) runLimited(ctx context.Context, fn func() error) error {
 		return v.broken
 	}
 	if ctx.Err() != nil {
-		return errCancelled(ctx)
+		return cancelledError(ctx)
 	}
 	w := v.watch(ctx)
 	err := fn()

@@ -8,9 +8,10 @@ import (
 // watcher interrupts a call that exceeds its time limit or whose context ends.
 //
 // The engine checks for an interrupt once in ten thousand loops and calls, and not at all
-// inside of a built-in function. The watcher therefore repeats the interrupt until the call
-// has ended, since a call that begins at the same moment clears it. It also sets the memory
-// limit to zero, so that the next allocation fails.
+// inside of a built-in function. The watcher repeats the interrupt until the call has ended: an
+// interrupt that comes before the call has begun is lost. It also sets the memory limit to the
+// engine's minimum, so that a VM which has more fails at its next allocation. The VM is unusable
+// afterwards.
 type watcher struct {
 	done   chan struct{} // closed when the call has ended
 	result chan error    // receives the reason for the interrupt, nil if there was none
@@ -41,10 +42,10 @@ func (w watcher) run(ctx context.Context, v *VM) error {
 		return nil
 	case <-ctx.Done():
 		w.interrupt(v)
-		return errCancelled(ctx)
+		return cancelledError(ctx)
 	case <-timer.C:
 		w.interrupt(v)
-		return errTimeout(v.limits.Time)
+		return timeoutError(v.limits.Time)
 	}
 }
 

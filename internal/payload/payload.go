@@ -102,7 +102,7 @@ func NewTemplate(text string, pointers map[string]string) (*Template, error) {
 	}
 	var err error
 	t.set = set
-	t.text, err = set.TextTemplate(text)
+	t.text, err = set.MessageTemplate(text)
 	return t, err
 }
 

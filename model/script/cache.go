@@ -10,8 +10,8 @@ import (
 // How many agents a cache has by default: in worker processes, whose memory is bounded, and in
 // this process.
 const (
-	cachedAgents    = 1024
-	cachedInProcess = 64
+	defaultCacheSize   = 1024
+	inProcessCacheSize = 64
 )
 
 // cache holds the runs of the agents that were asked most recently. A run is removed while

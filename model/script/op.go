@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// The kinds of op, as driver.js names them.
+// The kinds of op, as prelude.js names them.
 const (
 	opReceive = "receive"
 	opCalls   = "calls"
@@ -30,7 +30,7 @@ type op struct {
 	Log   []string   `json:"log"`   // the console lines before the op
 }
 
-// parseOp returns the op in the text of a worker. It rejects what the driver does not write.
+// parseOp returns the op in the text of a worker. It rejects what the prelude does not write.
 func parseOp(text []byte) (o op, err error) {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return op{}, errNoOp
@@ -50,7 +50,7 @@ func parseOp(text []byte) (o op, err error) {
 	return op{}, errNoOp
 }
 
-// errNoOp is the error for a worker that answers what the driver does not write.
+// errNoOp is the error for a worker that answers what the prelude does not write.
 var errNoOp = errors.New("what its worker answered is not a step of a script; the worker was ended")
 
 // toolCall is one yielded call. Args is a JSON object.

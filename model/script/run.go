@@ -88,9 +88,9 @@ func (r *run) deliver(ctx context.Context, m *model.Message) error {
 	if !r.model.hasRole(r.c.self.Role) {
 		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %s", r.model.name, r.c.self.Role, strings.Join(r.model.roles, ", ")))
 	}
-	load := r.model.host.Load
+	load := r.model.group.Load
 	if r.alone {
-		load = r.model.host.LoadAlone
+		load = r.model.group.LoadAlone
 	}
 	vm, err := load(ctx, func() { r.model.cache.drop(r) })
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *run) skipRecorded(ctx context.Context, recorded *positioned[model.Answe
 	return r.step(ctx, "rolecall.resume", value)
 }
 
-// frame is the argument of the driver's start and resume.
+// frame is the argument of the prelude's start and resume.
 type frame struct {
 	Self  selfJSON `json:"self"`
 	Tools []string `json:"tools"`
@@ -180,7 +180,7 @@ func (r *run) stepError(ctx context.Context, err error) error {
 // scriptError returns an error of the script or of its worker. The causes of the latter are for the
 // log.
 func (r *run) scriptError(err error) error {
-	return r.fail(errcode.Wrap(errcode.LLMCallFailed, errors.Unwrap(err), "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
+	return r.fail(errcode.Wrap(errcode.LLMCallFailed, errors.Unwrap(err), "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.inSource(err)))
 }
 
 // fail adds the details of a failed turn to an error.

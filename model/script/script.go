@@ -14,8 +14,8 @@
 //	defer m.Close()
 //
 // A script is a pure function of its conversation: it has no clock, no randomness and no
-// I/O. Each Request replays the conversation: recorded results answer its calls, messages
-// its receives, and say and console.log have no effect in recorded steps. A script that
+// I/O. Each Request replays the conversation: recorded results answer its calls, and recorded
+// messages its receives. say and console.log have no effect in recorded steps. A script that
 // yields something other than what is recorded fails with script_diverged. The virtual
 // machine of a script is kept for the next Request, but only as a cache.
 //
@@ -51,9 +51,9 @@ type Config struct {
 	Memory      int           // bytes for each agent's script; 0 is 64 MiB
 	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative keeps none
 
-	// Workers runs the scripts in worker processes. Nil runs them in this process. There a
-	// script that never returns from a built-in function of the engine occupies a processor for
-	// ever. A fault of the engine ends the process.
+	// Workers runs the scripts in worker processes. Nil runs them in this process: a script that
+	// never returns from a built-in function then occupies a processor for ever, and a fault of
+	// the engine ends the process.
 	Workers *WorkerPool
 
 	// CheckLater makes New return a Model whose source has not run. The first Generate or Roles
@@ -70,18 +70,18 @@ type WorkerPool = jsworker.VMPool
 // WorkerConn is the connection to a worker process.
 type WorkerConn = jsworker.Conn
 
-// NewWorkerPool returns a pool of processes that start starts. builtin.NewScriptStarter
-// returns such a function, which uses the sandbox.
+// NewWorkerPool returns a pool. It calls start for each process. builtin.NewScriptStarter returns
+// such a function, which uses the sandbox.
 func NewWorkerPool(start func() (WorkerConn, error)) *WorkerPool { return jsworker.NewVMPool(start) }
 
 // Model is a model.Model of the scripts in one source. It is safe for concurrent use.
 type Model struct {
-	name  string
-	check func() error // runs the source once, which sets roles
-	roles []string     // those that have a script, in the order of the source
-	host  *jsworker.Host
-	own   *jsworker.VMPool // of the host, if it is not shared; else nil
-	cache *cache
+	name    string
+	check   func() error // runs the source once, which sets roles
+	roles   []string     // those that have a script, in the order of the source
+	group   *jsworker.VMGroup
+	ownPool *jsworker.VMPool // of the group, if it is not shared; else nil
+	cache   *cache
 
 	use    sync.RWMutex // held for reading while Generate runs, so that Close waits for it
 	closed bool         // guarded by use
@@ -99,15 +99,15 @@ func New(name string, source []byte) (*Model, error) {
 // New is the function New with limits.
 func (c Config) New(name string, source []byte) (*Model, error) {
 	m := &Model{name: name}
-	workers, cached := c.Workers, cachedAgents
+	workers, size := c.Workers, defaultCacheSize
 	if workers == nil {
 		c.warnInProcess(name)
-		m.own = jsworker.NewInProcessPool()
-		workers, cached = m.own, cachedInProcess
+		m.ownPool = jsworker.NewInProcessPool()
+		workers, size = m.ownPool, inProcessCacheSize
 	}
-	m.cache = newCache(cmp.Or(c.CacheSize, cached))
-	m.host = workers.NewHost(js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
-		jsworker.Script{Source: driver}, jsworker.Script{Name: name, Source: string(source)})
+	m.cache = newCache(cmp.Or(c.CacheSize, size))
+	m.group = workers.NewVMGroup(js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
+		jsworker.Script{Source: prelude}, jsworker.Script{Name: name, Source: string(source)})
 	m.check = sync.OnceValue(m.readRoles)
 	if c.CheckLater {
 		return m, nil
@@ -130,9 +130,9 @@ func (c Config) warnInProcess(name string) {
 // readRoles loads the source once, which validates it, and sets the roles that it defines.
 func (m *Model) readRoles() error {
 	ctx := context.Background()
-	vm, err := m.host.Load(ctx, nil)
+	vm, err := m.group.Load(ctx, nil)
 	if err != nil {
-		return errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
+		return errcode.New(errcode.InvalidConfig, "%s", m.inSource(err))
 	}
 	defer vm.Close()
 	text, err := vm.CallFunction(ctx, "rolecall.roles", nil)
@@ -140,7 +140,7 @@ func (m *Model) readRoles() error {
 		err = json.Unmarshal(text, &m.roles)
 	}
 	if err != nil {
-		return errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
+		return errcode.New(errcode.InvalidConfig, "%s", m.inSource(err))
 	}
 	if len(m.roles) == 0 {
 		return errcode.New(errcode.InvalidConfig, `%s: no script: define one with role("root", function* (task) {…})`, m.name)
@@ -160,8 +160,8 @@ func (m *Model) Roles() []string {
 //
 // An error has the code script_diverged if the script yields something other than what is
 // recorded. It has the code llm_call_failed if there is no script for the role. It also has
-// this code if the script throws, exceeds a limit or yields an invalid value. Both have the
-// details step and read. step is the number of the answer in the conversation, from 1. read
+// this code if the script throws, exceeds a limit or yields an invalid value. Errors of a script
+// have the details step and read. step is the number of the answer in the conversation, from 1. read
 // is the number of messages that were received. A failed turn is over. Record it as an
 // Answer with Finish End and the number read in MessagesRead. The next message then starts
 // the script again.
@@ -176,16 +176,16 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.A
 	}
 }
 
-// Close waits until no Generate runs and ends the workers. Generate returns an error after it.
-// Close may be called twice.
+// Close waits until no Generate runs. It ends the workers of this Model, and the pool if it is not
+// shared. Generate returns an error after it. Close may be called twice.
 func (m *Model) Close() error {
 	m.use.Lock()
 	defer m.use.Unlock()
 	m.closed = true
 	m.cache.clear()
-	m.host.Close()
-	if m.own != nil {
-		m.own.Close()
+	m.group.Close()
+	if m.ownPool != nil {
+		m.ownPool.Close()
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 		run.close()
 		return answer, err
 	}
-	run.vm.Release()
+	run.vm.ShareWorker()
 	m.cache.put(r.Self.ID, run)
 	return answer, nil
 }
@@ -238,16 +238,16 @@ func (m *Model) runFor(r model.Request) *run {
 	return newRun(m, r)
 }
 
-//go:embed driver.js
-var driver string
+//go:embed prelude.js
+var prelude string
 
 // hasRole reports whether there is a script for a role, its own or the default.
 func (m *Model) hasRole(role string) bool {
 	return slices.Contains(m.roles, role) || slices.Contains(m.roles, "*")
 }
 
-// locate returns an error's text with the name of the source at the beginning.
-func (m *Model) locate(err error) string {
+// inSource returns an error's text with the name of the source at the beginning.
+func (m *Model) inSource(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		text = e.Message

@@ -53,13 +53,13 @@ func newRequest(t *declaredTool) (action, error) {
 			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
 		}
 	}
-	if r.path, err = t.config.Parameters.FormatTemplate(parameter.FormatPath, c.Path, c.PathParams...); err != nil {
+	if r.path, err = t.config.Parameters.ParseTemplate(parameter.FormatPath, c.Path, c.PathParams...); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "path: %v", err)
 	}
 	if c.Body == "" {
 		return r, nil
 	}
-	if r.body, err = t.config.Parameters.FormatTemplate(r.bodyFormat(c.Body), c.Body, c.BodyParams...); err != nil {
+	if r.body, err = t.config.Parameters.ParseTemplate(r.bodyFormat(c.Body), c.Body, c.BodyParams...); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "requestBody: %v", err)
 	}
 	return r, nil

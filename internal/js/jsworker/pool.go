@@ -8,12 +8,12 @@
 //
 // A worker that has run a script of one member never runs a script of another.
 //
-// A Host keeps virtual machines that have loaded the same scripts of the operator. They share a few
-// workers, which the VMPool of the host starts and whose memory it bounds:
+// A VMGroup keeps virtual machines that have loaded the same scripts of the operator. They share a few
+// workers, which the VMPool of the group starts and whose memory it bounds:
 //
 //	pool := jsworker.NewVMPool(start)
-//	host := pool.NewHost(js.Limits{Pure: true}, jsworker.Script{Name: "agents.js", Source: source})
-//	vm, err := host.Load(ctx, nil)
+//	group := pool.NewVMGroup(js.Limits{Pure: true}, jsworker.Script{Name: "agents.js", Source: source})
+//	vm, err := group.Load(ctx, nil)
 //	result, err := vm.CallFunction(ctx, "step", json.RawMessage(`{"n": 1}`))
 //
 // Serve is the worker's side of both. The package does not isolate the processes: package sandbox does, which starts

@@ -42,7 +42,7 @@ type request struct {
 	Memory int64    `json:",omitempty"` // the worker closes others than VM until it has so many bytes; 0 is no limit
 }
 
-// Script is a source that every virtual machine of a Host loads. Errors never point into one
+// Script is a source that every virtual machine of a VMGroup loads. Errors never point into one
 // with the name "".
 type Script struct{ Name, Source string }
 

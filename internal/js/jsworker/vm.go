@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// VM is a virtual machine in a worker of a Host. It is not safe for concurrent use.
+// VM is a virtual machine in a worker of a VMGroup. It is not safe for concurrent use.
 type VM struct {
 	worker *vmWorker
 	number uint64
@@ -35,8 +35,8 @@ func (v *VM) CallFunction(ctx context.Context, function string, arg json.RawMess
 	return v.worker.call(ctx, v, function, arg)
 }
 
-// Release lets the worker serve others again if the machine was loaded alone.
-func (v *VM) Release() {
+// ShareWorker lets the worker serve others again if the machine was loaded alone.
+func (v *VM) ShareWorker() {
 	if v.alone {
 		v.alone = false
 		v.worker.unlock()
@@ -52,14 +52,14 @@ func (v *VM) Discard() {
 // Close releases the machine. Its memory is freed before the next step in its worker. It may be
 // called twice.
 func (v *VM) Close() {
-	v.Release()
+	v.ShareWorker()
 	v.worker.close(v)
 }
 
-// vmWorker is a worker of a Host. Who has its lock may use it.
+// vmWorker is a worker of a VMGroup. Who has its lock may use it.
 type vmWorker struct {
 	*worker
-	host   *Host
+	group  *VMGroup
 	turn   chan struct{} // has a token while a goroutine has the lock; those that wait get it in order
 	queue  atomic.Int32  // who has the lock or waits for it
 	used   atomic.Uint64 // when it was last used, in the clock of the pool
@@ -123,7 +123,7 @@ func (w *vmWorker) unlock() {
 	}
 	w.queue.Add(-1)
 	<-w.turn
-	w.host.pool.afterUse(w)
+	w.group.pool.afterUse(w)
 }
 
 func (w *vmWorker) hasEnded() bool {
@@ -134,9 +134,9 @@ func (w *vmWorker) hasEnded() bool {
 
 // load loads a machine. The first request to a worker has the scripts.
 func (w *vmWorker) load(ctx context.Context, v *VM) error {
-	q := request{Op: opLoad, VM: v.number, Limits: &w.host.limits}
+	q := request{Op: opLoad, VM: v.number, Limits: &w.group.limits}
 	if w.count == 0 {
-		q.Scripts = w.host.scripts
+		q.Scripts = w.group.scripts
 	}
 	w.mu.Lock()
 	w.vms[v.number] = v
@@ -169,7 +169,7 @@ func (w *vmWorker) call(ctx context.Context, v *VM, function string, arg json.Ra
 
 // trim lets the worker close machines if it has more memory than its share. An error ends it.
 func (w *vmWorker) trim(ctx context.Context) {
-	if w.memory.Load() > w.host.pool.share(w.host.limits) && w.lock(ctx) == nil {
+	if w.memory.Load() > w.group.pool.share(w.group.limits) && w.lock(ctx) == nil {
 		_, _ = w.step(ctx, request{Op: opTrim})
 		w.unlock()
 	}
@@ -185,7 +185,7 @@ const maxStepResponse = MaxStep + 1<<20
 // step performs a request. The caller has the lock. An error other than a *js.Error ends the
 // worker.
 func (w *vmWorker) step(ctx context.Context, q request) (response, error) {
-	q.Time, q.Memory, q.Closed = w.host.limits.Time, w.host.pool.share(w.host.limits), w.takeClosed()
+	q.Time, q.Memory, q.Closed = w.group.limits.Time, w.group.pool.share(w.group.limits), w.takeClosed()
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() {
@@ -276,8 +276,8 @@ func (w *vmWorker) end() bool {
 	}
 	w.conn.Close()
 	w.expiry.Stop()
-	w.host.remove(w)
-	w.host.pool.remove(w)
+	w.group.remove(w)
+	w.group.pool.remove(w)
 	callGone(lost)
 	return true
 }

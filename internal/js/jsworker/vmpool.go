@@ -13,12 +13,12 @@ import (
 
 // Bounds of the workers of a VMPool.
 const (
-	maxWorkers   = 4         // of all hosts
+	maxWorkers   = 4         // of all groups
 	totalMemory  = 512 << 20 // bytes of all workers together
 	workerMemory = 48 << 20  // bytes of a worker without its virtual machines, at most
 )
 
-// VMPool starts the workers of Hosts. They have together at most 512 MiB of memory. Each has an
+// VMPool starts the workers of VMGroups. They have together at most 512 MiB of memory. Each has an
 // equal share, and keeps as much of it free as one script may take. It is safe for concurrent use.
 type VMPool struct {
 	start  func() (Conn, error)
@@ -31,11 +31,11 @@ type VMPool struct {
 	workers  []*vmWorker
 	reserved int           // places of workers that are starting
 	freed    chan struct{} // closed when a worker was used or has ended, and then replaced
-	hosts    []*Host       // not closed yet
+	groups   []*VMGroup    // not closed yet
 	closed   bool
 }
 
-// NewVMPool returns a pool whose workers are processes that start starts.
+// NewVMPool returns a pool. It calls start for each worker process.
 func NewVMPool(start func() (Conn, error)) *VMPool {
 	return &VMPool{start: start, memory: totalMemory, freed: make(chan struct{})}
 }
@@ -48,14 +48,14 @@ func NewInProcessPool() *VMPool {
 	return p
 }
 
-// Close closes all hosts. It may be called twice.
+// Close closes all groups. It may be called twice.
 func (p *VMPool) Close() {
 	p.mu.Lock()
 	p.closed = true
-	hosts := slices.Clone(p.hosts)
+	groups := slices.Clone(p.groups)
 	p.mu.Unlock()
-	for _, h := range hosts {
-		h.Close()
+	for _, g := range groups {
+		g.Close()
 	}
 }
 
@@ -135,7 +135,7 @@ func (p *VMPool) lockLeastUsed() *vmWorker {
 
 // startWorker starts a worker in a reserved place. Before, the others give up what exceeds their
 // new share.
-func (p *VMPool) startWorker(ctx context.Context, h *Host) (*vmWorker, error) {
+func (p *VMPool) startWorker(ctx context.Context, g *VMGroup) (*vmWorker, error) {
 	p.mu.Lock()
 	others := slices.Clone(p.workers)
 	p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *VMPool) startWorker(ctx context.Context, h *Host) (*vmWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &vmWorker{worker: newWorker(conn), host: h, turn: make(chan struct{}, 1), vms: map[uint64]*VM{}}
+	w := &vmWorker{worker: newWorker(conn), group: g, turn: make(chan struct{}, 1), vms: map[uint64]*VM{}}
 	w.expiry = time.AfterFunc(idleTimeout, w.expire)
 	w.used.Store(p.clock.Add(1))
 	p.workers = append(p.workers, w)

@@ -18,10 +18,10 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 )
 
-// WithDocumentCheck returns a handler that checks each answer of the API against the document
-// of the API: its status, its shape, and the code of an error. It also checks the bodies of
+// WithOpenAPICheck returns a handler that checks each answer of the API against its OpenAPI
+// document: its status, its shape, and the code of an error. It also checks the bodies of
 // requests that the API accepts. Answers may have no field that the document lacks.
-func WithDocumentCheck(t testing.TB, api http.Handler) http.Handler {
+func WithOpenAPICheck(t testing.TB, api http.Handler) http.Handler {
 	if _, fuzzing := t.(*testing.F); fuzzing { // it cannot report errors of its inputs
 		return api
 	}

@@ -28,8 +28,8 @@ type Fixture struct {
 	Handler http.Handler
 }
 
-// NewFixture returns a Fixture on a store, whose agents are run by m. Every request is
-// the operator's.
+// NewFixture returns a Fixture on a store. m is the model of all its agents. Every request is the
+// operator's.
 func NewFixture(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	t.Helper()
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
@@ -56,7 +56,7 @@ func (f *Fixture) WithAuthenticator(t testing.TB, authenticate auth.Authenticato
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Fixture{Runtime: f.Runtime, Store: f.Store, Handler: WithDocumentCheck(t, handler)}
+	return &Fixture{Runtime: f.Runtime, Store: f.Store, Handler: WithOpenAPICheck(t, handler)}
 }
 
 // WithCaller returns the Fixture with a gateway whose sender is the caller ann in a
@@ -89,7 +89,8 @@ func (f *Fixture) RunTask(t testing.TB, text string) org.Task {
 	return task
 }
 
-// AddTool registers a group with one tool that is available in the given states.
+// AddTool registers a group with one tool. It is available in the given workflow states; without
+// any, in all.
 func (f *Fixture) AddTool(t *testing.T, group toolgroups.GroupID, name string, states ...string) {
 	t.Helper()
 	handler := func(context.Context, struct{}) (string, error) { return "", nil }

@@ -46,7 +46,7 @@ func ServeAPI(t testing.TB, f *Fixture, check auth.HostCheck) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ServeChecked(t, check, WithDocumentCheck(t, handler))
+	return ServeChecked(t, check, WithOpenAPICheck(t, handler))
 }
 
 // ServeChecked serves a handler behind a HostCheck on loopback and

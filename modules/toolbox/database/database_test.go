@@ -88,6 +88,7 @@ func TestDB_QueryReturnsExactValues(t *testing.T) {
 			{"SELECT ARRAY['a','b \"c\"',NULL,'NULL','{}'] AS a, ARRAY[[1,2],[3,4]] AS b, '{}'::int[] AS c, ARRAY[1.10::numeric] AS d", `[{"a":["a","b \"c\"",null,"NULL","{}"],"b":[[1,2],[3,4]],"c":[],"d":[1.10]}]`},
 			{"SELECT '2024-02-29 12:30:00.5+00'::timestamptz AT TIME ZONE 'UTC' AS a, '2024-02-29'::date AS b, 'infinity'::timestamptz AS c", `[{"a":"2024-02-29T12:30:00.5","b":"2024-02-29","c":"infinity"}]`},
 			{"SELECT '2024-02-29 12:30:00+02'::timestamptz = '2024-02-29 10:30:00+00'::timestamptz AS a", `[{"a":true}]`},
+			{"SELECT set_config('TimeZone', 'Europe/Berlin', true) AS z, '1890-01-01 00:00:00+00'::timestamptz AS a", `[{"z":"Europe/Berlin","a":"1890-01-01 00:53:28+00:53:28"}]`},
 			{"SELECT 1 AS a, 2 AS a", `[{"a":1,"a":2}]`},
 			{"SELECT '[0:1]={5,6}'::int[] AS a", `[{"a":[5,6]}]`},
 			{"CREATE TABLE e(a int)", `[]`},

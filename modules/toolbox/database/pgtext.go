@@ -1,5 +1,7 @@
 package database
 
+// This file turns values in the text format of a PostgreSQL server into JSON.
+
 import (
 	"encoding/hex"
 	"encoding/json"
@@ -16,7 +18,7 @@ var pgTypes = sync.OnceValue(pgtype.NewMap)
 // textTypes are the types for which the driver prefers the binary format, changed to
 // prefer text: the text format is exact for every type.
 var textTypes = sync.OnceValue(func() (list []*pgtype.Type) {
-	for oid := range uint32(lastOID) {
+	for oid := range uint32(endOID) {
 		if t, ok := pgTypes().TypeForOID(oid); ok && t.Codec.PreferredFormat() != pgtype.TextFormatCode {
 			list = append(list, &pgtype.Type{Name: t.Name, OID: oid, Codec: textCodec{t.Codec}})
 		}
@@ -24,8 +26,8 @@ var textTypes = sync.OnceValue(func() (list []*pgtype.Type) {
 	return list
 })
 
-// lastOID is above the OIDs of all built-in types.
-const lastOID = 10_000
+// endOID is above the OIDs of all built-in types.
+const endOID = 10_000
 
 // textCodec is a codec that prefers the text format.
 type textCodec struct{ pgtype.Codec }
@@ -40,8 +42,8 @@ func registerTextCodecs(m *pgtype.Map) {
 	}
 }
 
-// appendPostgres appends a value in the text format of the server; nil is NULL.
-func appendPostgres(buf, text []byte, oid uint32) []byte {
+// appendPGText appends as JSON a value that is given in the server's text format; nil is NULL.
+func appendPGText(buf, text []byte, oid uint32) []byte {
 	if text == nil {
 		return append(buf, "null"...)
 	}
@@ -75,10 +77,10 @@ func isNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid(text)
 }
 
-// pgTime returns a time in the form of RFC 3339. A time without a zone gets none. A
-// time that the form cannot express (infinity, BC) is returned unchanged.
+// pgTime returns a time in the form of RFC 3339. A time without a zone gets none. A time that the
+// form cannot express (infinity, BC, an offset with seconds) is returned unchanged.
 func pgTime(text string) string {
-	for _, layout := range []string{"2006-01-02 15:04:05.999999-07", "2006-01-02 15:04:05.999999-07:00", "2006-01-02 15:04:05.999999-07:00:00"} {
+	for _, layout := range []string{"2006-01-02 15:04:05.999999-07", "2006-01-02 15:04:05.999999-07:00"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.Format(time.RFC3339Nano)
 		}
@@ -133,7 +135,8 @@ func readArray(text string, element uint32) (list []byte, rest string, ok bool) 
 	}
 }
 
-// readElement appends one element, which may be an array itself.
+// readElement appends one element, which may be an array itself, as JSON and returns the text after
+// it.
 func readElement(list []byte, text string, element uint32) ([]byte, string, bool) {
 	if strings.HasPrefix(text, "{") {
 		inner, rest, ok := readArray(text, element)
@@ -141,7 +144,7 @@ func readElement(list []byte, text string, element uint32) ([]byte, string, bool
 	}
 	if strings.HasPrefix(text, `"`) {
 		value, rest, ok := readQuoted(text[1:])
-		return appendPostgres(list, []byte(value), element), rest, ok
+		return appendPGText(list, []byte(value), element), rest, ok
 	}
 	end := strings.IndexAny(text, ",}")
 	if end < 0 {
@@ -150,7 +153,7 @@ func readElement(list []byte, text string, element uint32) ([]byte, string, bool
 	if text[:end] == "NULL" {
 		return append(list, "null"...), text[end:], true
 	}
-	return appendPostgres(list, []byte(text[:end]), element), text[end:], true
+	return appendPGText(list, []byte(text[:end]), element), text[end:], true
 }
 
 // readQuoted reads up to the closing quote. The character after a backslash is literal.

@@ -228,7 +228,7 @@ func collectPostgres(rows pgx.Rows, t *table) error {
 	for rows.Next() {
 		raw := rows.RawValues()
 		err := t.addRow(func(buf []byte, i int) ([]byte, error) {
-			return appendPostgres(buf, raw[i], fields[i].DataTypeOID), nil
+			return appendPGText(buf, raw[i], fields[i].DataTypeOID), nil
 		})
 		if err != nil {
 			return err

@@ -98,7 +98,7 @@ func (f Format) document(doc document) string {
 	return escaped
 }
 
-// Marks stand around each value in JSON until checkJSON removes them. Neither the
+// Marks stand around each value in JSON until removeMarks removes them. Neither the
 // template nor a value contains them.
 const (
 	stringStart = '\uE000' // what follows has to stand within quotes
@@ -111,9 +111,9 @@ const (
 // escapeMarks escapes the marks in JSON, where they can stand in strings only.
 var escapeMarks = strings.NewReplacer("\uE000", `\ue000`, "\uE001", `\ue001`, "\uE002", `\ue002`, "\uE003", `\ue003`)
 
-// checkJSON removes the marks from JSON. It rejects JSON in which a value does not
+// removeMarks removes the marks from JSON. It rejects JSON in which a value does not
 // stand where its mark requires, and text that is not JSON.
-func checkJSON(marked string) (string, error) {
+func removeMarks(marked string) (string, error) {
 	var out strings.Builder
 	quoted, escaped := false, false
 	for _, c := range marked {

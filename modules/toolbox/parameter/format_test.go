@@ -16,7 +16,7 @@ import (
 // fillAs fills a template of all parameters of set.
 func fillAs(t testing.TB, set *parameter.Set, f parameter.Format, text, args string) (string, error) {
 	t.Helper()
-	template, err := set.FormatTemplate(f, text, append(set.OrdinaryNames(), set.TemplateNames()...)...)
+	template, err := set.ParseTemplate(f, text, append(set.OrdinaryNames(), set.TemplateNames()...)...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -66,7 +66,7 @@ func TestFormat_Escapes(t *testing.T) {
 func TestFormat_WithoutParameters(t *testing.T) {
 	set := compile(t, `[{"type":"string","required":false}]`, `[]`)
 	for text, ok := range map[string]bool{`{"a":"{{.a}}"}`: true, `{"a"`: false} {
-		template, err := set.FormatTemplate(parameter.FormatJSON, text)
+		template, err := set.ParseTemplate(parameter.FormatJSON, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestFormat_WithoutParameters(t *testing.T) {
 			t.Errorf("%s: got %s, %v", text, got, err)
 		}
 	}
-	if _, err := set.FormatTemplate(parameter.FormatJSON, "[\"\uE001\"]"); err == nil {
+	if _, err := set.ParseTemplate(parameter.FormatJSON, "[\"\uE001\"]"); err == nil {
 		t.Error("a mark in the template of JSON is accepted")
 	}
 }
@@ -147,7 +147,7 @@ func TestFormat_ValuesStayInTheirPlace(t *testing.T) {
 			`{{.w}}`, `{{print .w}}`, `{{printf "%s" .w}}`, `{{printf "%v" .w}}`, `{{.w | print | print}}`, `{{array .l}}`, `{{range .l}}{{.}}{{end}}`, `{{index .l 0}}`, `{{(index .m.l 0)}}`,
 			`{{range $k, $v := .m.of}}{{$k}}{{end}}`, `{{$x := ""}}{{$y := ""}}{{range $x, $y = .m.of}}{{end}}{{$x}}`, `{{range $k, $v := .m.of}}{{$v}}{{end}}`, `{{with $x := .w}}{{$x}}{{end}}`, `{{or "" .w}}`,
 		} {
-			template, err := set.FormatTemplate(f, place.before+action+place.after, "w", "l", "m")
+			template, err := set.ParseTemplate(f, place.before+action+place.after, "w", "l", "m")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func FuzzFormat(f *testing.F) {
 		`printf "%q %#v %x" .w .w .w`, `printf "%.2s%c" .w .n`, `printf "%d %U %q" .w .n .n`, `slice (print .w) 0 4`,
 	} {
 		for _, text := range []string{`{"a":"{{` + action + `}}","b":1}`, `{"a":{{` + action + `}},"b":1}`, `{"a":"{{range $k, $v := .m}}{{$k}}{{$v}}{{end}}{{` + action + `}}","b":1}`} {
-			template, err := set.FormatTemplate(parameter.FormatJSON, text, "w", "n", "m")
+			template, err := set.ParseTemplate(parameter.FormatJSON, text, "w", "n", "m")
 			if err != nil {
 				f.Fatal(err)
 			}

@@ -17,8 +17,8 @@ type member struct {
 // rawJSON is a value that is JSON text already.
 type rawJSON string
 
-// appendJSON appends a value of a parameter as compact JSON. Strings are escaped only
-// where JSON requires it.
+// appendJSON appends a value of a parameter as JSON. Everything but a rawJSON is compact. HTML
+// characters are not escaped; U+2028 and U+2029 are.
 func appendJSON(out []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -32,13 +32,13 @@ func appendJSON(out []byte, v any) []byte {
 	case []any:
 		out = append(out, '[')
 		for i, element := range v {
-			out = appendJSON(separate(out, i), element)
+			out = appendJSON(appendComma(out, i), element)
 		}
 		return append(out, ']')
 	case object:
 		out = append(out, '{')
 		for i, m := range v {
-			out = append(appendJSON(separate(out, i), m.key), ':')
+			out = append(appendJSON(appendComma(out, i), m.key), ':')
 			out = appendJSON(out, m.value)
 		}
 		return append(out, '}')
@@ -46,8 +46,8 @@ func appendJSON(out []byte, v any) []byte {
 	return appendScalar(out, v)
 }
 
-// separate appends a comma before each element but the first.
-func separate(out []byte, i int) []byte {
+// appendComma appends a comma before each element but the first.
+func appendComma(out []byte, i int) []byte {
 	if i > 0 {
 		out = append(out, ',')
 	}

@@ -13,9 +13,9 @@ import (
 // rewriter changes a parsed template, so that every action prints through emit and
 // every iteration of a range calls step. It rejects undeclared names.
 type rewriter struct {
-	names []string
-	where Format
-	err   error // the first one
+	names  []string
+	format Format
+	err    error // the first one
 }
 
 func (r *rewriter) reject(n parse.Node, format string, args ...any) {
@@ -120,7 +120,7 @@ func (r *rewriter) arg(n parse.Node, top bool) {
 		if n.Ident == emitName || n.Ident == stepName {
 			r.reject(n, "unknown function %q", n.Ident)
 		}
-		if (n.Ident == pathEscapeName || n.Ident == queryEscapeName) && r.where != FormatPath {
+		if (n.Ident == pathEscapeName || n.Ident == queryEscapeName) && r.format != FormatPath {
 			r.reject(n, "%s is a function of paths; values are escaped here without it", n.Ident)
 		}
 	}

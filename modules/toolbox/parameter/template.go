@@ -14,9 +14,9 @@ import (
 
 // Limits of one run of a Template.
 const (
-	MaxText  = 1 << 20 // bytes of the text
-	maxSteps = 1 << 16 // range iterations, printed values, and stepSize bytes of either
-	stepSize = 64
+	MaxText      = 1 << 20 // bytes of the text
+	maxSteps     = 1 << 16 // one for each range iteration and printed value, and one more for each bytesPerStep bytes of it
+	bytesPerStep = 64
 )
 
 // Template is a text with places for values, such as a statement or the body of a
@@ -26,38 +26,39 @@ type Template struct {
 	format Format
 	names  []string
 	text   string             // the text itself if parsed is nil
-	parsed *template.Template // cloned for each run, never executed itself
-	idle   sync.Pool          // of *templateRun
+	parsed *template.Template // cloned for each renderer; never executed itself
+	idle   sync.Pool          // of *renderer
 }
 
 // StatementTemplate parses a statement as a template of the named parameters, of the
-// template parameters if none is named: see FormatTemplate.
+// template parameters if none is named: see ParseTemplate.
 func (s *Set) StatementTemplate(text string, names ...string) (*Template, error) {
 	if len(names) == 0 {
 		names = s.TemplateNames()
 	}
-	return s.FormatTemplate(FormatStatement, text, names...)
+	return s.ParseTemplate(FormatStatement, text, names...)
 }
 
-// TextTemplate parses a message as a template of all parameters: see
-// FormatTemplate. The text is a template even if there are no parameters.
-func (s *Set) TextTemplate(text string) (*Template, error) {
+// MessageTemplate parses a message as a template of all parameters: see
+// ParseTemplate. The text is a template even if there are no parameters.
+func (s *Set) MessageTemplate(text string) (*Template, error) {
 	t := &Template{set: s, format: FormatMessage, names: append(s.OrdinaryNames(), s.TemplateNames()...), text: text}
 	return t, t.parse()
 }
 
-// FormatTemplate parses text as a template of Go's text/template that sees the
+// ParseTemplate parses text as a template of Go's text/template that sees the
 // named parameters. Without names text is not a template, and {{ has no meaning.
 //
 // Values are escaped for the format. In addition to Go's functions, {{array
 // .names}} joins an array of strings with ", ", and {{json .name}} returns any
-// value as JSON. In a FormatPath, pathEscape and queryEscape return a value in the percent-encoding
-// that values have there anyway. Printing a missing value with anything but json is an error of
-// the call; {{if .name}} and {{or .name "x"}} avoid it.
+// value as JSON. In a FormatPath, pathEscape and queryEscape are accepted. They do not change how
+// a text or a number is printed, as values are percent-encoded there anyway. But queryEscape
+// accepts a missing or an empty value in a query. Printing a missing value with anything else but
+// json is an error of the call; {{if .name}} and {{or .name "x"}} avoid it.
 //
-// The error says what does not parse or is not declared. Nested templates (define,
+// The error says what does not parse, is not declared or has reserved characters. Nested templates (define,
 // block, template) are not supported.
-func (s *Set) FormatTemplate(f Format, text string, names ...string) (*Template, error) {
+func (s *Set) ParseTemplate(f Format, text string, names ...string) (*Template, error) {
 	t := &Template{set: s, format: f, names: slices.Clone(names), text: text}
 	for _, name := range names {
 		if _, ok := s.indexes[name]; !ok {
@@ -73,23 +74,22 @@ func (s *Set) FormatTemplate(f Format, text string, names ...string) (*Template,
 	return t, t.parse()
 }
 
-// LooksLikeTemplate takes a text that has no parameters and is not a template. It
-// returns an error if text uses parameters as a template would: text would be sent
-// unchanged. It returns nil if text uses none, or {{ means something else in it, as
-// in PostgreSQL arrays.
-func LooksLikeTemplate(text string) error {
+// CheckPlainText returns an error if a text without parameters uses them as a template would,
+// as it would be sent unchanged. It returns nil if text uses none, or {{ means something else in
+// it, as in PostgreSQL arrays.
+func CheckPlainText(text string) error {
 	if !strings.Contains(text, "{{") {
 		return nil
 	}
 	t := &Template{text: text, format: FormatPath} // which has all functions
-	if err := t.read(); err != nil || t.parsed.Tree == nil {
+	if err := t.parseText(); err != nil || t.parsed.Tree == nil {
 		return nil
 	}
 	return t.rewrite()
 }
 
 func (t *Template) parse() error {
-	if err := t.read(); err != nil {
+	if err := t.parseText(); err != nil {
 		return fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	for _, other := range t.parsed.Templates() {
@@ -100,21 +100,21 @@ func (t *Template) parse() error {
 	return t.rewrite()
 }
 
-func (t *Template) read() (err error) {
-	t.parsed, err = template.New(t.format.String()).Funcs((&templateRun{}).functions()).Parse(t.text)
+func (t *Template) parseText() (err error) {
+	t.parsed, err = template.New(t.format.String()).Funcs((&renderer{}).functions()).Parse(t.text)
 	return err
 }
 
 func (t *Template) rewrite() error {
-	r := rewriter{names: t.names, where: t.format}
+	r := rewriter{names: t.names, format: t.format}
 	r.list(t.parsed.Root, dotIsParameters)
 	return r.err
 }
 
 // RenderText returns the text for the values of a call, which must be of the same Set.
-// The error has the code invalid_arguments. A missing value is printed, or a value
-// cannot stand in its place. Or the text or the run exceeds its limit, or a function
-// does not accept its argument.
+// It fails with invalid_arguments if the template prints a missing value, or if a value may not
+// stand in its place. It also does if the text or the run exceeds its limit, or if a function
+// rejects its argument. Values of another Set are an internal error.
 func (t *Template) RenderText(v Values) (text string, err error) {
 	if v.set != t.set && t.parsed != nil {
 		return "", errcode.New(errcode.Internal, "the values and the template belong to different parameter sets")
@@ -123,7 +123,7 @@ func (t *Template) RenderText(v Values) (text string, err error) {
 		text, err = t.execute(v)
 	}
 	if err == nil && t.format == FormatJSON {
-		text, err = checkJSON(text)
+		text, err = removeMarks(text)
 	}
 	if err != nil {
 		return "", errcode.New(errcode.InvalidArguments, "fill the template of the %s: %v", t.format, err)
@@ -150,24 +150,23 @@ func (t *Template) execute(v Values) (string, error) {
 	return r.out.String(), nil
 }
 
-// acquire returns a run that no other caller has. Runs are reused, because cloning
-// a template costs more than executing it.
-func (t *Template) acquire() (*templateRun, error) {
-	if r, ok := t.idle.Get().(*templateRun); ok {
+// acquire returns a renderer that no other caller has. Renderers are reused, because cloning a
+// template costs more than executing it.
+func (t *Template) acquire() (*renderer, error) {
+	if r, ok := t.idle.Get().(*renderer); ok {
 		return r, nil
 	}
 	clone, err := t.parsed.Clone()
 	if err != nil {
 		return nil, err
 	}
-	r := &templateRun{format: t.format}
+	r := &renderer{format: t.format}
 	r.template = clone.Funcs(r.functions())
 	return r, nil
 }
 
-// release resets a run, so that nothing of this call remains, and keeps it for the
-// next one.
-func (t *Template) release(r *templateRun) {
+// release resets a renderer, so that nothing of this call remains, and keeps it for the next one.
+func (t *Template) release(r *renderer) {
 	r.out, r.query, r.steps, r.err, r.objects = strings.Builder{}, false, 0, nil, nil
 	t.idle.Put(r)
 }

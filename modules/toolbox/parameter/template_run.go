@@ -18,9 +18,9 @@ const (
 	stepName = "_step"
 )
 
-// templateRun is one run of a Template and the text it has made so far.
-type templateRun struct {
-	template *template.Template // its functions are bound to this run
+// renderer makes the text of a Template, for one call at a time.
+type renderer struct {
+	template *template.Template // its functions are bound to this renderer
 	format   Format
 	out      strings.Builder
 	query    bool // the text so far contains the question mark before a query
@@ -30,7 +30,7 @@ type templateRun struct {
 }
 
 // Write implements io.Writer.
-func (r *templateRun) Write(text []byte) (int, error) {
+func (r *renderer) Write(text []byte) (int, error) {
 	if r.err == nil && r.out.Len()+len(text) > MaxText {
 		r.err = fmt.Errorf("the text is longer than %d bytes", MaxText)
 	}
@@ -43,7 +43,7 @@ func (r *templateRun) Write(text []byte) (int, error) {
 
 // functions returns the functions of templates. Those that replace Go's print no
 // missing value, escape their arguments, and limit what they make of them.
-func (r *templateRun) functions() template.FuncMap {
+func (r *renderer) functions() template.FuncMap {
 	return template.FuncMap{
 		emitName: r.emit,
 		stepName: r.step,
@@ -65,8 +65,8 @@ func (r *templateRun) functions() template.FuncMap {
 }
 
 // count adds the steps of making a text. It returns the error that ends the run.
-func (r *templateRun) count(length int) error {
-	if r.steps += 1 + length/stepSize; r.steps > maxSteps && r.err == nil {
+func (r *renderer) count(length int) error {
+	if r.steps += 1 + length/bytesPerStep; r.steps > maxSteps && r.err == nil {
 		r.err = fmt.Errorf("the template takes more than %d steps", maxSteps)
 	}
 	return r.err
@@ -74,7 +74,7 @@ func (r *templateRun) count(length int) error {
 
 // step counts one iteration of a range. It returns the key, if there is one, as a
 // value: the keys of a map come from the caller.
-func (r *templateRun) step(key ...any) (any, error) {
+func (r *renderer) step(key ...any) (any, error) {
 	if len(key) == 0 {
 		return "", r.count(0)
 	}
@@ -83,7 +83,7 @@ func (r *templateRun) step(key ...any) (any, error) {
 
 // emit returns the text of a value that an action of the template prints. source
 // is the action.
-func (r *templateRun) emit(source string, value any) (string, error) {
+func (r *renderer) emit(source string, value any) (string, error) {
 	if r.format == FormatMessage {
 		printed := printLenient(value)
 		return printed, r.count(len(printed))
@@ -123,7 +123,7 @@ func checkInStatement(printed, before string) error {
 
 // limitArgs wraps a function that prints its arguments. Each is escaped, none may
 // be missing, and together they are at most MaxText bytes.
-func (r *templateRun) limitArgs(print func(args ...any) string) func(args ...any) (string, error) {
+func (r *renderer) limitArgs(print func(args ...any) string) func(args ...any) (string, error) {
 	return func(args ...any) (string, error) {
 		size := 0
 		for i, arg := range args {
@@ -144,7 +144,7 @@ func (r *templateRun) limitArgs(print func(args ...any) string) func(args ...any
 var errMissing = errors.New("has no value: pass one, or guard it in the template with {{if}}")
 
 // printable returns a value as fmt may print it: escaped for the format.
-func (r *templateRun) printable(value any) (any, error) {
+func (r *renderer) printable(value any) (any, error) {
 	switch value := value.(type) {
 	case nil:
 		return nil, errMissing
@@ -171,7 +171,7 @@ func (r *templateRun) printable(value any) (any, error) {
 	return nil, fmt.Errorf("is a %T, which has no text; use json", value)
 }
 
-func (r *templateRun) printableList(list []any) (any, error) {
+func (r *renderer) printableList(list []any) (any, error) {
 	out := make([]any, len(list))
 	for i, element := range list {
 		var err error
@@ -196,7 +196,7 @@ func (n integerArg) Format(s fmt.State, verb rune) {
 }
 
 // array joins an array of strings.
-func (r *templateRun) array(value any) (any, error) {
+func (r *renderer) array(value any) (any, error) {
 	list, ok := value.([]any)
 	switch {
 	case value == nil:
@@ -217,7 +217,7 @@ func (r *templateRun) array(value any) (any, error) {
 }
 
 // json returns any value as JSON, null for a missing one.
-func (r *templateRun) json(value any) (document, error) {
+func (r *renderer) json(value any) (document, error) {
 	doc, err := r.source(value)
 	if err != nil {
 		return "", err
@@ -227,7 +227,7 @@ func (r *templateRun) json(value any) (document, error) {
 
 // source returns the JSON of a value. For a map that is what the caller sent, with
 // its order and every digit.
-func (r *templateRun) source(value any) (document, error) {
+func (r *renderer) source(value any) (document, error) {
 	var out strings.Builder
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(r.format.isRequest())
@@ -236,7 +236,7 @@ func (r *templateRun) source(value any) (document, error) {
 }
 
 // original returns a value as JSON encodes it: it undoes value.
-func (r *templateRun) original(value any) any {
+func (r *renderer) original(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		if o, ok := r.objects[reflect.ValueOf(value).Pointer()]; ok {
@@ -259,7 +259,7 @@ func (r *templateRun) original(value any) any {
 
 // value returns a parameter's value as templates see it. An object is a map,
 // and a number is int64 or float64. A string is text if it has to be escaped.
-func (r *templateRun) value(value any) any {
+func (r *renderer) value(value any) any {
 	switch value := value.(type) {
 	case string:
 		if r.format.escapes() {

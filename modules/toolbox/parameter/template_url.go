@@ -13,7 +13,7 @@ const (
 
 // pathEscape returns a value as one segment of a path. Unlike url.PathEscape it encodes the
 // characters that have a meaning in a query too, because the template may stand there.
-func (r *templateRun) pathEscape(value any) (string, error) {
+func (r *renderer) pathEscape(value any) (string, error) {
 	plain, err := r.plainText(value)
 	if err != nil {
 		return "", fmt.Errorf("its argument %w", err)
@@ -27,7 +27,7 @@ func (r *templateRun) pathEscape(value any) (string, error) {
 
 // queryEscape is pathEscape that accepts a missing value and an empty text in a query, where
 // they are empty. A space is %20, which has the same meaning as + there.
-func (r *templateRun) queryEscape(value any) (string, error) {
+func (r *renderer) queryEscape(value any) (string, error) {
 	if (value == nil || value == text("") || value == "") && r.query {
 		return "", r.count(0)
 	}
@@ -35,7 +35,7 @@ func (r *templateRun) queryEscape(value any) (string, error) {
 }
 
 // plainText returns the text of a value as it is before it is escaped: a map is JSON.
-func (r *templateRun) plainText(value any) (text, error) {
+func (r *renderer) plainText(value any) (text, error) {
 	switch value := value.(type) {
 	case nil:
 		return "", errMissing

@@ -97,7 +97,7 @@ func (v Values) JSON(names ...string) []byte {
 		if value == nil || len(names) > 0 && !wanted[name] {
 			continue
 		}
-		out = append(appendJSON(separate(out, len(out)-1), name), ':')
+		out = append(appendJSON(appendComma(out, len(out)-1), name), ':')
 		out = appendJSON(out, value)
 	}
 	return append(out, '}')

@@ -40,7 +40,7 @@ type message struct {
 func NewTemplate(name, description, fingerprint string, arguments *parameter.Set, messages []toolgroups.PromptMessage) (*Template, error) {
 	t := &Template{name: name, description: description, fingerprint: fingerprint, arguments: arguments}
 	for i, m := range messages {
-		text, err := arguments.TextTemplate(m.Text)
+		text, err := arguments.MessageTemplate(m.Text)
 		if err != nil {
 			return nil, fmt.Errorf("message %d of prompt %q: %w", i+1, name, err)
 		}

@@ -106,7 +106,7 @@ func (it item) compileArguments(specs []parameter.Spec) *parameter.Set {
 // checkMessages checks that the messages are templates of the prompt's arguments.
 func (it item) checkMessages(p Prompt) {
 	for i, m := range p.Messages {
-		if _, err := p.Arguments.TextTemplate(m.Content); err != nil {
+		if _, err := p.Arguments.MessageTemplate(m.Content); err != nil {
 			it.LocatePath(fmt.Sprintf("messages[%d].content", i)).AddError(err.Error(), "")
 		}
 	}

@@ -102,9 +102,9 @@ func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, isTem
 	var err error
 	hint := ""
 	if isTemplate {
-		_, err = set.FormatTemplate(templateFormats[name], text, names...)
+		_, err = set.ParseTemplate(templateFormats[name], text, names...)
 	} else {
-		err, hint = parameter.LooksLikeTemplate(text), "declare it under "+templateFields[name]
+		err, hint = parameter.CheckPlainText(text), "declare it under "+templateFields[name]
 	}
 	if err == nil {
 		return

@@ -3,8 +3,9 @@
 // of Pulsar.
 //
 // A request is a message of the topic non-persistent://tg/request/NAME. Responses are messages of
-// non-persistent://tg/response/NAME, which a link reads with a subscription of its own. All callers
-// of a service see all its responses there. Package toolservice drops the responses for others.
+// non-persistent://tg/response/NAME. A link carries the requests to one service and its responses.
+// It reads the responses with a subscription of its own. All callers of a service see all its
+// responses there. Package toolservice drops the responses for others.
 //
 // A message of such a topic is kept nowhere: Pulsar drops a request that no service subscribes to,
 // and does not report it.
@@ -32,7 +33,7 @@ type driver struct {
 	config   broker.Config
 	listener string
 	tls      *tls.Config // nil for pulsar://
-	sign     pulsar.Authentication
+	auth     pulsar.Authentication
 	links    *broker.LinkGroup
 }
 
@@ -52,7 +53,7 @@ func Connect(c broker.Config) (broker.Driver, error) {
 	if d.tls, err = readTLS(c); err != nil {
 		return nil, err
 	}
-	if d.sign, err = authentication(c, d.tls); err != nil {
+	if d.auth, err = authentication(c, d.tls); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -60,14 +61,14 @@ func Connect(c broker.Config) (broker.Driver, error) {
 
 // Limits of links.
 const (
-	maxBody        = 5<<20 - headerBytes // the default limit of a broker is 5 MiB
-	headerBytes    = 64 << 10
-	maxPending     = 256             // requests of a link that wait for the broker
-	maxResponses   = 1000            // that the broker sends before the link has read them
-	connectTimeout = 3 * time.Second // TCP and TLS
-	requestTimeout = 5 * time.Second // of a command, such as subscribing
-	keepAlive      = 5 * time.Second // a broker that is silent twice as long is lost
-	maxChunked     = 1               // responses in parts that are joined at a time
+	maxBody             = 5<<20 - headerBytes // the default limit of a broker is 5 MiB
+	headerBytes         = 64 << 10
+	maxPending          = 256             // requests of a link that wait for the broker
+	maxResponses        = 1000            // that the broker sends before the link has read them
+	connectTimeout      = 3 * time.Second // TCP and TLS
+	operationTimeout    = 5 * time.Second // of a command, such as subscribing
+	keepAlive           = 5 * time.Second // a broker that is silent twice as long is lost
+	maxChunkedResponses = 1               // chunked responses that are joined at the same time
 )
 
 // MaxBytes implements broker.Driver.
@@ -82,37 +83,37 @@ func (d *driver) Close() error {
 // newClient returns a client. It connects with the first topic.
 func (d *driver) newClient() (pulsar.Client, error) {
 	return pulsar.NewClient(pulsar.ClientOptions{
-		URL: d.config.URL, ListenerName: d.listener, Authentication: d.sign, TLSConfig: d.tls.Clone(), Description: "rolecall",
-		ConnectionTimeout: connectTimeout, OperationTimeout: requestTimeout, KeepAliveInterval: keepAlive,
-		Logger: log.NewLoggerWithSlog(slog.New(details{d.config.Log.Handler()})), MetricsRegisterer: prometheus.NewRegistry(),
+		URL: d.config.URL, ListenerName: d.listener, Authentication: d.auth, TLSConfig: d.tls.Clone(), Description: "rolecall",
+		ConnectionTimeout: connectTimeout, OperationTimeout: operationTimeout, KeepAliveInterval: keepAlive,
+		Logger: log.NewLoggerWithSlog(slog.New(clientLog{d.config.Log.Handler()})), MetricsRegisterer: prometheus.NewRegistry(),
 	})
 }
 
-// details is a handler for what the client logs. Warnings and errors are details of what the
-// driver reports itself. Of their attributes only the error is kept: others are the headers of
-// requests.
-type details struct{ slog.Handler }
+// clientLog is a handler for what the client logs. The driver reports failures itself, so warnings
+// and errors of the client are logged at debug level. Of their attributes only the error is kept;
+// others may be headers of requests.
+type clientLog struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
-func (h details) Enabled(ctx context.Context, level slog.Level) bool {
+func (h clientLog) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
 // Handle implements slog.Handler.
-func (h details) Handle(ctx context.Context, r slog.Record) error {
+func (h clientLog) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = slog.LevelDebug
 	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (h details) WithAttrs(list []slog.Attr) slog.Handler {
+func (h clientLog) WithAttrs(list []slog.Attr) slog.Handler {
 	for _, a := range list {
 		if a.Key == "error" {
-			return details{h.Handler.WithAttrs([]slog.Attr{a})}
+			return clientLog{h.Handler.WithAttrs([]slog.Attr{a})}
 		}
 	}
 	return h
 }
 
 // WithGroup implements slog.Handler.
-func (h details) WithGroup(string) slog.Handler { return h }
+func (h clientLog) WithGroup(string) slog.Handler { return h }

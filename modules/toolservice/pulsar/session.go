@@ -49,7 +49,7 @@ func (s *session) open(q broker.Queues) (err error) {
 	s.responses, err = s.client.Subscribe(pulsar.ConsumerOptions{
 		Topic: q.Response.URL(), SubscriptionName: "rolecall-" + rand.Text(), Type: pulsar.Exclusive, SubscriptionMode: pulsar.NonDurable,
 		AckGroupingOptions: &pulsar.AckGroupingOptions{MaxSize: 1}, // the client drops what has the id of a message that waits in a group: all of them
-		ReceiverQueueSize:  maxResponses, MaxPendingChunkedMessage: maxChunked, MaxReconnectToBroker: &never, BackOffPolicyFunc: onLost,
+		ReceiverQueueSize:  maxResponses, MaxPendingChunkedMessage: maxChunkedResponses, MaxReconnectToBroker: &never, BackOffPolicyFunc: onLost,
 	})
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", q.Response.URL(), err)

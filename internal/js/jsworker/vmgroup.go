@@ -18,9 +18,9 @@ var ErrLost = errors.New("the virtual machine of the script is gone")
 // errClosed is returned after Close.
 var errClosed = errors.New("the workers of the script are closed")
 
-// Host keeps virtual machines that have loaded the same scripts. Their workers serve no other
-// host. There is at most one worker for each processor. It is safe for concurrent use.
-type Host struct {
+// VMGroup keeps virtual machines that have loaded the same scripts. Their workers serve no other
+// group. There is at most one worker for each processor. It is safe for concurrent use.
+type VMGroup struct {
 	pool        *VMPool
 	limits      js.Limits
 	scripts     []Script
@@ -41,17 +41,17 @@ type start struct {
 	err  error         // valid after done
 }
 
-// NewHost returns a host of virtual machines that load scripts in order. Close it after use.
-func (p *VMPool) NewHost(l js.Limits, scripts ...Script) *Host {
+// NewVMGroup returns a group of virtual machines that load scripts in order. Close it after use.
+func (p *VMPool) NewVMGroup(l js.Limits, scripts ...Script) *VMGroup {
 	if l.Time <= 0 {
 		l.Time = js.DefaultTime
 	}
-	h := &Host{pool: p, limits: l, scripts: scripts, workerLimit: min(maxWorkers, runtime.GOMAXPROCS(0))}
-	h.life, h.cancel = context.WithCancel(context.Background())
+	g := &VMGroup{pool: p, limits: l, scripts: scripts, workerLimit: min(maxWorkers, runtime.GOMAXPROCS(0))}
+	g.life, g.cancel = context.WithCancel(context.Background())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hosts = append(p.hosts, h)
-	return h
+	p.groups = append(p.groups, g)
+	return g
 }
 
 // Load returns a new virtual machine, which stays in one worker. Close it after use. gone is
@@ -59,24 +59,24 @@ func (p *VMPool) NewHost(l js.Limits, scripts ...Script) *Host {
 //
 // An error is a *js.Error of the scripts, ErrLost, the cause of ctx, or says what happened to the
 // worker.
-func (h *Host) Load(ctx context.Context, gone func()) (*VM, error) {
-	v, err := h.LoadAlone(ctx, gone)
+func (g *VMGroup) Load(ctx context.Context, gone func()) (*VM, error) {
+	v, err := g.LoadAlone(ctx, gone)
 	if err == nil {
-		v.Release()
+		v.ShareWorker()
 	}
 	return v, err
 }
 
-// LoadAlone is Load, but the worker serves no other virtual machine until Release or Close.
-func (h *Host) LoadAlone(ctx context.Context, gone func()) (*VM, error) {
-	w, err := h.pick(ctx)
+// LoadAlone is Load, but the worker serves no other virtual machine until ShareWorker or Close.
+func (g *VMGroup) LoadAlone(ctx context.Context, gone func()) (*VM, error) {
+	w, err := g.pick(ctx)
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	h.loaded++
-	v := &VM{worker: w, number: h.loaded, gone: gone}
-	h.mu.Unlock()
+	g.mu.Lock()
+	g.loaded++
+	v := &VM{worker: w, number: g.loaded, gone: gone}
+	g.mu.Unlock()
 	if err := w.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func (h *Host) LoadAlone(ctx context.Context, gone func()) (*VM, error) {
 
 // pick returns the worker that the fewest wait for. If it is in use, another one is
 // started for later callers. If there is no worker, pick waits for the first worker.
-func (h *Host) pick(ctx context.Context) (*vmWorker, error) {
+func (g *VMGroup) pick(ctx context.Context) (*vmWorker, error) {
 	for {
-		w, starting, err := h.pickNow()
+		w, starting, err := g.pickNow()
 		if w != nil || err != nil {
 			return w, err
 		}
@@ -108,19 +108,19 @@ func (h *Host) pick(ctx context.Context) (*vmWorker, error) {
 }
 
 // pickNow returns a worker, or the start of the first one.
-func (h *Host) pickNow() (*vmWorker, *start, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.life.Err() != nil {
+func (g *VMGroup) pickNow() (*vmWorker, *start, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.life.Err() != nil {
 		return nil, nil, errClosed
 	}
-	if len(h.workers) == 0 {
-		h.startWorker(firstWorker)
-		return nil, h.starting, nil
+	if len(g.workers) == 0 {
+		g.startWorker(firstWorker)
+		return nil, g.starting, nil
 	}
-	best := slices.MinFunc(h.workers, (*vmWorker).compareLoad)
-	if best.queue.Load() > 0 && len(h.workers) < h.workerLimit {
-		h.startWorker(anotherWorker)
+	best := slices.MinFunc(g.workers, (*vmWorker).compareLoad)
+	if best.queue.Load() > 0 && len(g.workers) < g.workerLimit {
+		g.startWorker(anotherWorker)
 	}
 	return best, nil, nil
 }
@@ -131,23 +131,23 @@ const (
 	anotherWorker = false
 )
 
-// startWorker starts a worker unless one is starting. The first one of a host may replace
-// one of another host. It must be called with mu held.
-func (h *Host) startWorker(first bool) {
-	if h.starting != nil {
+// startWorker starts a worker unless one is starting. The first one of a group may replace
+// one of another group. It must be called with mu held.
+func (g *VMGroup) startWorker(first bool) {
+	if g.starting != nil {
 		return
 	}
 	s := &start{done: make(chan struct{})}
-	h.starting = s
+	g.starting = s
 	go func() {
-		w, err := h.newWorker(first)
-		h.mu.Lock()
-		if err == nil && h.life.Err() == nil {
-			h.workers = append(h.workers, w)
+		w, err := g.newWorker(first)
+		g.mu.Lock()
+		if err == nil && g.life.Err() == nil {
+			g.workers = append(g.workers, w)
 			w = nil
 		}
-		h.starting, s.err = nil, err
-		h.mu.Unlock()
+		g.starting, s.err = nil, err
+		g.mu.Unlock()
 		if w != nil { // Close did not see it
 			w.end()
 		}
@@ -156,33 +156,33 @@ func (h *Host) startWorker(first bool) {
 }
 
 // newWorker starts a worker.
-func (h *Host) newWorker(first bool) (*vmWorker, error) {
-	if err := h.pool.reserve(h.life, first); err != nil {
+func (g *VMGroup) newWorker(first bool) (*vmWorker, error) {
+	if err := g.pool.reserve(g.life, first); err != nil {
 		return nil, err
 	}
-	return h.pool.startWorker(h.life, h)
+	return g.pool.startWorker(g.life, g)
 }
 
 // remove removes a worker that has ended.
-func (h *Host) remove(w *vmWorker) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.workers = slices.DeleteFunc(h.workers, func(other *vmWorker) bool { return other == w })
+func (g *VMGroup) remove(w *vmWorker) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.workers = slices.DeleteFunc(g.workers, func(other *vmWorker) bool { return other == w })
 }
 
 // Close ends the workers, also in the middle of a step. It may be called twice.
-func (h *Host) Close() {
-	h.cancel()
-	h.mu.Lock()
-	workers, starting := slices.Clone(h.workers), h.starting
-	h.mu.Unlock()
+func (g *VMGroup) Close() {
+	g.cancel()
+	g.mu.Lock()
+	workers, starting := slices.Clone(g.workers), g.starting
+	g.mu.Unlock()
 	for _, w := range workers {
 		w.end()
 	}
 	if starting != nil {
 		<-starting.done
 	}
-	h.pool.mu.Lock()
-	defer h.pool.mu.Unlock()
-	h.pool.hosts = slices.DeleteFunc(h.pool.hosts, func(other *Host) bool { return other == h })
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	g.pool.groups = slices.DeleteFunc(g.pool.groups, func(other *VMGroup) bool { return other == g })
 }

@@ -46,18 +46,18 @@ func startReal(t *testing.T) *sandbox.Process {
 	return p
 }
 
-// newRealHost returns a host of real processes that has loaded counter.
-func newRealHost(t *testing.T, l js.Limits) *jsworker.Host {
+// newRealGroup returns a group of real processes that has loaded counter.
+func newRealGroup(t *testing.T, l js.Limits) *jsworker.VMGroup {
 	t.Helper()
 	p := jsworker.NewVMPool(func() (jsworker.Conn, error) { return startReal(t), nil })
 	t.Cleanup(p.Close)
-	return p.NewHost(l, jsworker.Script{Name: "counter.js", Source: counter})
+	return p.NewVMGroup(l, jsworker.Script{Name: "counter.js", Source: counter})
 }
 
 // load loads a machine and closes it after the test.
-func load(t *testing.T, h *jsworker.Host) *jsworker.VM {
+func load(t *testing.T, g *jsworker.VMGroup) *jsworker.VM {
 	t.Helper()
-	v, err := h.Load(t.Context(), nil)
+	v, err := g.Load(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,15 +81,15 @@ func wantLost(t *testing.T, v *jsworker.VM) {
 	}
 }
 
-func TestHost_KeepsMachinesApart(t *testing.T) {
+func TestVMGroup_KeepsMachinesApart(t *testing.T) {
 	for name, p := range map[string]*jsworker.VMPool{
 		"processes":  jsworker.NewVMPool(func() (jsworker.Conn, error) { return startReal(t), nil }),
 		"in process": jsworker.NewInProcessPool(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(p.Close)
-			h := p.NewHost(js.Limits{}, jsworker.Script{Name: "counter.js", Source: counter})
-			a, b := load(t, h), load(t, h)
+			g := p.NewVMGroup(js.Limits{}, jsworker.Script{Name: "counter.js", Source: counter})
+			a, b := load(t, g), load(t, g)
 			wantCall(t, a, "count", "", "1")
 			wantCall(t, a, "count", "", "2")
 			wantCall(t, b, "count", "", "1")
@@ -101,10 +101,10 @@ func TestHost_KeepsMachinesApart(t *testing.T) {
 	}
 }
 
-func TestHost_ReportsErrorsOfScripts(t *testing.T) {
+func TestVMGroup_ReportsErrorsOfScripts(t *testing.T) {
 	p := jsworker.NewInProcessPool()
 	t.Cleanup(p.Close)
-	_, err := p.NewHost(js.Limits{}, jsworker.Script{Name: "a.js", Source: "\nlet = ;"}).Load(t.Context(), nil)
+	_, err := p.NewVMGroup(js.Limits{}, jsworker.Script{Name: "a.js", Source: "\nlet = ;"}).Load(t.Context(), nil)
 	if e, ok := errors.AsType[*js.Error](err); !ok || e.Kind != js.KindThrown || e.Source != "a.js" || e.Line != 2 {
 		t.Errorf("got %v", err)
 	}
@@ -127,7 +127,7 @@ func TestHost_ReportsErrorsOfScripts(t *testing.T) {
 		if tt.kind == js.KindTimeout {
 			l.Time = 50 * time.Millisecond
 		}
-		_, err := load(t, p.NewHost(l, source)).CallFunction(t.Context(), tt.function, json.RawMessage(tt.arg))
+		_, err := load(t, p.NewVMGroup(l, source)).CallFunction(t.Context(), tt.function, json.RawMessage(tt.arg))
 		if e, ok := errors.AsType[*js.Error](err); !ok || e.Kind != tt.kind || !strings.Contains(e.Message, tt.text) || len(e.Message) > 17<<10 {
 			t.Errorf("%s: got %.200v", tt.function, err)
 		}
@@ -136,20 +136,20 @@ func TestHost_ReportsErrorsOfScripts(t *testing.T) {
 
 // The worker of a script that is stuck in a built-in function is killed. Others of it are
 // lost, and load again.
-func TestHost_KillsWorkerThatCannotBeInterrupted(t *testing.T) {
-	h := newRealHost(t, js.Limits{Time: time.Second})
+func TestVMGroup_KillsWorkerThatCannotBeInterrupted(t *testing.T) {
+	g := newRealGroup(t, js.Limits{Time: time.Second})
 	var gone sync.WaitGroup
 	gone.Add(1)
-	other, err := h.Load(t.Context(), gone.Done)
+	other, err := g.Load(t.Context(), gone.Done)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := load(t, h).CallFunction(t.Context(), "stuck", nil); errcode.CodeOf(err) != errcode.ToolTimeout {
+	if _, err := load(t, g).CallFunction(t.Context(), "stuck", nil); errcode.CodeOf(err) != errcode.ToolTimeout {
 		t.Errorf("got %v", err)
 	}
 	gone.Wait()
 	wantLost(t, other)
-	wantCall(t, load(t, h), "count", "", "1")
+	wantCall(t, load(t, g), "count", "", "1")
 }
 
 // signalConn reports each request that was sent.
@@ -164,7 +164,7 @@ func (c signalConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func TestHost_WorkerKilledInStep(t *testing.T) {
+func TestVMGroup_WorkerKilledInStep(t *testing.T) {
 	p := jsworker.NewVMPool(func() (jsworker.Conn, error) {
 		process := startReal(t)
 		return signalConn{process, func(line string) {
@@ -176,26 +176,26 @@ func TestHost_WorkerKilledInStep(t *testing.T) {
 		}}, nil
 	})
 	t.Cleanup(p.Close)
-	h := p.NewHost(js.Limits{Time: time.Hour}, jsworker.Script{Source: counter})
-	other := load(t, h)
-	_, err := load(t, h).CallFunction(t.Context(), "loop", nil)
+	g := p.NewVMGroup(js.Limits{Time: time.Hour}, jsworker.Script{Source: counter})
+	other := load(t, g)
+	_, err := load(t, g).CallFunction(t.Context(), "loop", nil)
 	if errcode.CodeOf(err) != errcode.ToolExecutionFailed || !strings.Contains(errcode.Message(err), "ended before it responded") {
 		t.Errorf("got %v", err)
 	}
 	wantLost(t, other)
-	wantCall(t, load(t, h), "count", "", "1")
+	wantCall(t, load(t, g), "count", "", "1")
 }
 
 // A worker that was killed between two steps fails no call.
-func TestHost_WorkerKilledBetweenSteps(t *testing.T) {
+func TestVMGroup_WorkerKilledBetweenSteps(t *testing.T) {
 	var process *sandbox.Process
 	p := jsworker.NewVMPool(func() (jsworker.Conn, error) { process = startReal(t); return process, nil })
 	t.Cleanup(p.Close)
-	h := p.NewHost(js.Limits{}, jsworker.Script{Source: counter})
-	v := load(t, h)
-	process.Close() // kills it and waits for its end; the host does not know
+	g := p.NewVMGroup(js.Limits{}, jsworker.Script{Source: counter})
+	v := load(t, g)
+	process.Close() // kills it and waits for its end; the group does not know
 	wantLost(t, v)
-	wantCall(t, load(t, h), "count", "", "1")
+	wantCall(t, load(t, g), "count", "", "1")
 }
 
 func kill(pid int) error {
@@ -206,9 +206,9 @@ func kill(pid int) error {
 	return p.Kill()
 }
 
-func TestHost_CancelledStepEndsWorkerThatGoesOn(t *testing.T) {
-	h := newRealHost(t, js.Limits{Time: time.Hour})
-	v, other := load(t, h), load(t, h)
+func TestVMGroup_CancelledStepEndsWorkerThatGoesOn(t *testing.T) {
+	g := newRealGroup(t, js.Limits{Time: time.Hour})
+	v, other := load(t, g), load(t, g)
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(enough) })
@@ -216,7 +216,7 @@ func TestHost_CancelledStepEndsWorkerThatGoesOn(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	wantLost(t, other)
-	v = load(t, h)
+	v = load(t, g)
 	if _, err := v.CallFunction(ctx, "count", nil); !errors.Is(err, enough) {
 		t.Errorf("got %v from a step whose context ended before", err)
 	}
@@ -341,7 +341,7 @@ func answerOK(_ int, q wireRequest) string {
 	return fmt.Sprintf(`{"Number":%d,"Value":%d}`, q.Number, q.VM)
 }
 
-func TestHost_RejectsInvalidResponses(t *testing.T) {
+func TestVMGroup_RejectsInvalidResponses(t *testing.T) {
 	tests := []struct{ name, answer, text string }{
 		{"not JSON", "noise", "unexpected response"},
 		{"another form", `{"Number":"x"}`, "unexpected response"},
@@ -361,15 +361,15 @@ func TestHost_RejectsInvalidResponses(t *testing.T) {
 				}
 				return answerOK(worker, q)
 			})
-			h := p.NewHost(js.Limits{Time: time.Minute})
-			v, other := load(t, h), load(t, h)
+			g := p.NewVMGroup(js.Limits{Time: time.Minute})
+			v, other := load(t, g), load(t, g)
 			got, err := v.CallFunction(t.Context(), "count", nil)
 			if got != nil || errcode.CodeOf(err) != errcode.ToolExecutionFailed || !strings.Contains(errcode.Message(err), tt.text) {
 				t.Errorf("got %s, %.300v", got, err)
 			}
 			wantLost(t, other)
 			wantLost(t, v)
-			wantCall(t, load(t, h), "count", "", "3") // in the next worker
+			wantCall(t, load(t, g), "count", "", "3") // in the next worker
 		})
 	}
 }
@@ -384,8 +384,8 @@ func TestVM_DiscardLosesOthers(t *testing.T) {
 			}
 			return answerOK(worker, q)
 		})
-		h := p.NewHost(js.Limits{})
-		v, other := load(t, h), load(t, h)
+		g := p.NewVMGroup(js.Limits{})
+		v, other := load(t, g), load(t, g)
 		var all sync.WaitGroup
 		all.Go(func() { wantLost(t, v) })
 		synctest.Wait()
@@ -398,17 +398,17 @@ func TestVM_DiscardLosesOthers(t *testing.T) {
 
 // Reports of a worker about machines that it does not have, or about the one whose step it was, are
 // ignored.
-func TestHost_WorkerReportsLostMachines(t *testing.T) {
+func TestVMGroup_WorkerReportsLostMachines(t *testing.T) {
 	p := newFakeVMPool(t, func(_ int, q wireRequest) string {
 		return fmt.Sprintf(`{"Number":%d,"Value":0,"Lost":[1,3,99]}`, q.Number)
 	})
-	h := p.NewHost(js.Limits{})
+	g := p.NewVMGroup(js.Limits{})
 	gone := make(chan bool, 1)
-	first, err := h.Load(t.Context(), func() { gone <- true })
+	first, err := g.Load(t.Context(), func() { gone <- true })
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, third := load(t, h), load(t, h)
+	second, third := load(t, g), load(t, g)
 	<-gone
 	wantLost(t, first)
 	wantCall(t, third, "count", "", "0")
@@ -416,7 +416,7 @@ func TestHost_WorkerReportsLostMachines(t *testing.T) {
 	wantLost(t, third)
 }
 
-func TestHost_WaitingIsNotPartOfStep(t *testing.T) {
+func TestVMGroup_WaitingIsNotPartOfStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeVMPool(t, func(worker int, q wireRequest) string {
 			if q.Op == "call" {
@@ -424,10 +424,10 @@ func TestHost_WaitingIsNotPartOfStep(t *testing.T) {
 			}
 			return answerOK(worker, q)
 		})
-		h := p.NewHost(js.Limits{})
+		g := p.NewVMGroup(js.Limits{})
 		var all sync.WaitGroup
 		for range 4 {
-			v := load(t, h)
+			v := load(t, g)
 			all.Go(func() { wantCall(t, v, "count", "", fmt.Sprint(jsworker.NumberOf(v))) })
 		}
 		all.Wait()
@@ -435,7 +435,7 @@ func TestHost_WaitingIsNotPartOfStep(t *testing.T) {
 	})
 }
 
-func TestHost_WorkerThatHangsIsKilledAfterStep(t *testing.T) {
+func TestVMGroup_WorkerThatHangsIsKilledAfterStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
 		p := newFakeVMPool(t, func(worker int, q wireRequest) string {
@@ -444,7 +444,7 @@ func TestHost_WorkerThatHangsIsKilledAfterStep(t *testing.T) {
 			}
 			return answerOK(worker, q)
 		})
-		v, began := load(t, p.NewHost(js.Limits{Time: 2 * time.Second})), time.Now()
+		v, began := load(t, p.NewVMGroup(js.Limits{Time: 2 * time.Second})), time.Now()
 		if _, err := v.CallFunction(t.Context(), "count", nil); errcode.CodeOf(err) != errcode.ToolTimeout {
 			t.Errorf("got %v", err)
 		}
@@ -456,12 +456,12 @@ func TestHost_WorkerThatHangsIsKilledAfterStep(t *testing.T) {
 	})
 }
 
-func TestHost_WorkerEndsWhenIdle(t *testing.T) {
+func TestVMGroup_WorkerEndsWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeVMPool(t, answerOK)
-		h := p.NewHost(js.Limits{})
+		g := p.NewVMGroup(js.Limits{})
 		gone := make(chan bool, 1)
-		v, err := h.Load(t.Context(), func() { gone <- true })
+		v, err := g.Load(t.Context(), func() { gone <- true })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -475,17 +475,17 @@ func TestHost_WorkerEndsWhenIdle(t *testing.T) {
 			t.Errorf("ended after %v", d)
 		}
 		wantLost(t, v)
-		wantCall(t, load(t, h), "count", "", "2")
+		wantCall(t, load(t, g), "count", "", "2")
 		p.Close()
 	})
 }
 
-func TestHost_MachineAloneExcludesOthers(t *testing.T) {
+func TestVMGroup_MachineAloneExcludesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeVMPool(t, answerOK)
-		h := p.NewHost(js.Limits{})
-		other := load(t, h)
-		v, err := h.LoadAlone(t.Context(), nil)
+		g := p.NewVMGroup(js.Limits{})
+		other := load(t, g)
+		v, err := g.LoadAlone(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -498,7 +498,7 @@ func TestHost_MachineAloneExcludesOthers(t *testing.T) {
 			t.Error("the other machine had a step")
 		default:
 		}
-		v.Release()
+		v.ShareWorker()
 		<-done
 		wantCall(t, v, "count", "", "2")
 		p.Close()
@@ -518,10 +518,10 @@ func TestVMPool_ReplacesLeastUsedWorker(t *testing.T) {
 		})
 		var machines []*jsworker.VM
 		for range 4 {
-			machines = append(machines, load(t, p.NewHost(js.Limits{})))
+			machines = append(machines, load(t, p.NewVMGroup(js.Limits{})))
 		}
 		wantCall(t, machines[0], "count", "", "1")
-		fifth := load(t, p.NewHost(js.Limits{}))
+		fifth := load(t, p.NewVMGroup(js.Limits{}))
 		wantLost(t, machines[1])
 		wantCall(t, machines[0], "count", "", "1")
 
@@ -531,7 +531,7 @@ func TestVMPool_ReplacesLeastUsedWorker(t *testing.T) {
 		}
 		synctest.Wait()
 		loaded := make(chan bool)
-		go func() { load(t, p.NewHost(js.Limits{})); close(loaded) }()
+		go func() { load(t, p.NewVMGroup(js.Limits{})); close(loaded) }()
 		synctest.Wait()
 		select {
 		case <-loaded:
@@ -555,8 +555,8 @@ func TestVMPool_WorkersShareMemory(t *testing.T) {
 	p := newFakeVMPool(t, func(_ int, q wireRequest) string {
 		return fmt.Sprintf(`{"Number":%d,"Value":0,"Memory":%d}`, q.Number, 300<<20)
 	})
-	first := load(t, p.NewHost(js.Limits{}))
-	load(t, p.NewHost(js.Limits{Memory: 32 << 20}))
+	first := load(t, p.NewVMGroup(js.Limits{}))
+	load(t, p.NewVMGroup(js.Limits{Memory: 32 << 20}))
 	wantCall(t, first, "count", "", "0")
 	got := fmt.Sprint(p.requests(0), p.requests(1))
 	want := fmt.Sprintf("[{1 1 %d load  []} {2 0 %d trim  []} {3 1 %d call count []}] [{1 1 %d load  []}]", 400<<20, 144<<20, 144<<20, 176<<20)
@@ -567,8 +567,8 @@ func TestVMPool_WorkersShareMemory(t *testing.T) {
 
 func TestVM_CloseReachesWorkerWithNextRequest(t *testing.T) {
 	p := newFakeVMPool(t, answerOK)
-	h := p.NewHost(js.Limits{})
-	a, b := load(t, h), load(t, h)
+	g := p.NewVMGroup(js.Limits{})
+	a, b := load(t, g), load(t, g)
 	a.Close()
 	a.Close()
 	wantCall(t, b, "count", "", "2")
@@ -578,41 +578,41 @@ func TestVM_CloseReachesWorkerWithNextRequest(t *testing.T) {
 	}
 }
 
-func TestHost_ReportsStartError(t *testing.T) {
+func TestVMGroup_ReportsStartError(t *testing.T) {
 	missing := errors.New("no process")
 	p := jsworker.NewVMPool(func() (jsworker.Conn, error) { return nil, missing })
-	h := p.NewHost(js.Limits{})
+	g := p.NewVMGroup(js.Limits{})
 	for range 6 { // more than there are places
-		if _, err := h.Load(t.Context(), nil); !errors.Is(err, missing) {
+		if _, err := g.Load(t.Context(), nil); !errors.Is(err, missing) {
 			t.Errorf("got %v", err)
 		}
 	}
 	p.Close()
 	p.Close()
-	if _, err := h.Load(t.Context(), nil); err == nil {
-		t.Error("a closed host started a worker")
+	if _, err := g.Load(t.Context(), nil); err == nil {
+		t.Error("a closed group started a worker")
 	}
-	if _, err := p.NewHost(js.Limits{}).Load(t.Context(), nil); err == nil {
+	if _, err := p.NewVMGroup(js.Limits{}).Load(t.Context(), nil); err == nil {
 		t.Error("a closed pool started a worker")
 	}
 }
 
 // Many agents load, call and close at once, while workers die.
-func TestHost_IsSafeForConcurrentUse(t *testing.T) {
+func TestVMGroup_IsSafeForConcurrentUse(t *testing.T) {
 	p := newFakeVMPool(t, func(worker int, q wireRequest) string {
 		if q.Function == "die" {
 			return ""
 		}
 		return answerOK(worker, q)
 	})
-	hosts := []*jsworker.Host{p.NewHost(js.Limits{}), p.NewHost(js.Limits{})}
+	groups := []*jsworker.VMGroup{p.NewVMGroup(js.Limits{}), p.NewVMGroup(js.Limits{})}
 	var all sync.WaitGroup
 	for agent := range 16 {
 		all.Go(func() {
 			for i := range 40 {
-				load := hosts[agent%2].Load
+				load := groups[agent%2].Load
 				if i%5 == 0 {
-					load = hosts[agent%2].LoadAlone
+					load = groups[agent%2].LoadAlone
 				}
 				v, err := load(t.Context(), func() {})
 				if err == nil {

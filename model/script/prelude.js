@@ -1,4 +1,4 @@
-// The globals of an agent script, and the driver that package script steps it with.
+// The prelude of an agent script: its globals, and the functions with which package script steps it.
 (() => {
   "use strict";
   const { parse, stringify } = JSON;
@@ -121,7 +121,7 @@
     lines = [];
     return { ...op, log };
   };
-  const driver = {
+  const functions = {
     // Returns the names of the roles that have a script.
     roles() { return [...roles.keys()]; },
     // Starts the script of self.role and runs it to its first yield.
@@ -138,5 +138,5 @@
       return advance(step.value);
     },
   };
-  for (const name of Object.keys(driver)) defineProperty(globalThis, "rolecall." + name, { value: driver[name] });
+  for (const name of Object.keys(functions)) defineProperty(globalThis, "rolecall." + name, { value: functions[name] });
 })();
