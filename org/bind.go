@@ -50,7 +50,7 @@ func (o *Org) checkBind(creator grantor, spec RoleSpec) error {
 			return err
 		}
 	}
-	if len(unknown) > 0 && !spec.AllowUnknown && creator.name != CreatorConfig {
+	if len(unknown) > 0 && !spec.AllowUnknown && creator.createdBy != CreatorConfig {
 		return o.unknownToolsError(creator, spec.Name, unknown)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (o *Org) unknownToolsError(creator grantor, role string, names []string) er
 		list = append(list, strconv.Quote(textutil.Truncate(name, 128)))
 	}
 	advice := "; name tools that exist"
-	if creator.name == CreatorOperator {
+	if creator.createdBy == CreatorOperator {
 		advice += ", or allow unknown ones (allowUnknown, --allow-unknown)"
 	}
 	return errcode.New(errcode.InvalidRole, "role %q: bind: there is no tool %s%s", role, strings.Join(list, ", "), advice).With("field", "bind")

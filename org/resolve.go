@@ -81,7 +81,7 @@ func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state str
 func (o *Org) previewScope(id identity.RoleID, groups toolgroups.GroupSet, limits ...constraint) *scope {
 	root := &scope{role: RootRole, root: true, bounds: limits}
 	if !groups.IsAll() {
-		root.bounds = append(root.bounds, constraint{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups})
+		root.bounds = append(root.bounds, constraint{BoundSet: o.pinOwners(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups})
 	}
 	if id == RootRole {
 		return root

@@ -214,7 +214,7 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	case old.MatchesSpec(spec):
 		return nil, nil
 	}
-	next, err := o.revise(grantor{name: CreatorConfig, role: CreatorConfig}, old, spec)
+	next, err := o.revise(grantor{createdBy: CreatorConfig, role: CreatorConfig}, old, spec)
 	if err != nil {
 		return nil, err
 	}

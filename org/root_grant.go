@@ -41,7 +41,7 @@ func (o *Org) planRootGrant(set toolgroups.GroupSet) []RoleEdit {
 	if set.Equal(o.root.Grant) {
 		return nil
 	}
-	bound, rules := o.bind(set), o.root.Approval
+	bound, rules := o.pinOwners(set), o.root.Approval
 	o.root = rootRoleFor(bound)
 	o.root.Approval = rules
 	stored := newRecord(KindMeta, rootGrantKey, bound)

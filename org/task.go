@@ -176,7 +176,7 @@ type TaskSpec struct {
 	Schema        json.RawMessage      // JSON schema that the result must fit; nil for the schema of the role, if any
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
 	Budget        ModelAllowance       // of the task's models; for a zero field, the organization's field counts
-	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then the groups of the role (RoleAgent)
+	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then the groups of the role (AskSettings)
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
@@ -329,7 +329,7 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 		task.Budget = task.Budget.Within(role.Limits.Budget)
 	}
 	o.limitTaskTime(&task, agent.Role)
-	changes := o.storeStartState(s, begin)
+	changes := o.setStartState(s, begin)
 	o.addTask(task.summary())
 	return task, agent, slices.Concat(changes, o.addAgent(&agent, nil), []RecordChange{newRecord(KindTask, string(id), task)}), nil
 }
@@ -384,7 +384,7 @@ func checkTaskSpec(s *TaskSpec) error {
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	m, err := o.taskGrantor(s.Caller)
 	if err == nil && s.Ask {
-		err = o.checkAsks(s)
+		err = o.checkMayAsk(s)
 	}
 	if err != nil {
 		return err
@@ -394,7 +394,7 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	if err != nil {
 		return err
 	}
-	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
+	task.Ceiling, task.Groups, task.Hosts = o.pinOwners(ceiling), o.pinOwners(narrow), hostRules(m.limits)
 	task.Binds = bindRules(m.limits)
 	for _, limit := range networkLimits(s.Caller) { // Ceiling has ids only: groups above them may have hours
 		task.Network = &limit.BoundSet
@@ -415,11 +415,11 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 func (o *Org) taskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
 	switch {
 	case s.Groups == nil && s.Ask:
-		return o.askedGroups(m, ceiling, s)
+		return o.defaultAskGroups(m, ceiling, s)
 	case s.Groups == nil:
 		return toolgroups.AllGroups(), nil
 	}
-	if missing := o.registry().MissingFrom(o.bind(ceiling), *s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
+	if missing := o.registry().MissingFrom(o.pinOwners(ceiling), *s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
 		return *s.Groups, errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", s.Groups, missing)
 	}
 	if unknown := o.unknownTo(m, *s.Groups); len(unknown) > 0 {
@@ -447,7 +447,7 @@ func (o *Org) newTopAgent(task *Task, s TaskSpec) (Agent, error) {
 	if s.Role == "" {
 		return agent, nil
 	}
-	role, err := o.findActive(s.Caller, s.Role)
+	role, err := o.findActiveRole(s.Caller, s.Role)
 	if err != nil {
 		return agent, err
 	}

@@ -15,7 +15,7 @@ import (
 // one: a group that old holds and that is away is known. The operator may allow unknown
 // groups; they have no effect until the role is written again.
 func (o *Org) checkKnown(creator grantor, spec RoleSpec, old *Role) error {
-	if spec.AllowUnknown && creator.name == CreatorOperator {
+	if spec.AllowUnknown && creator.createdBy == CreatorOperator {
 		return nil
 	}
 	var unknown []toolgroups.GroupID
@@ -34,7 +34,7 @@ func (o *Org) checkKnown(creator grantor, spec RoleSpec, old *Role) error {
 		return nil
 	}
 	advice := "; name groups that exist"
-	if creator.name == CreatorOperator {
+	if creator.createdBy == CreatorOperator {
 		advice += ", or allow unknown ones (allowUnknown, --allow-unknown)"
 	}
 	return o.unknownGroupsError(creator, "role "+strconv.Quote(spec.Name), advice, unknown)

@@ -20,7 +20,7 @@ func (o *Org) LimitTo(set toolgroups.GroupSet) string {
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	text, _ := json.Marshal(o.bind(set)) // sets and maps of strings always marshal
+	text, _ := json.Marshal(o.pinOwners(set)) // sets and maps of strings always marshal
 	return string(text)
 }
 

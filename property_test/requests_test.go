@@ -32,7 +32,7 @@ type requestCase struct {
 
 // String shows the sets of a case.
 func (q requestCase) String() string {
-	standard := func(a *org.RoleAgent) string {
+	standard := func(a *org.AskSettings) string {
 		switch {
 		case a == nil:
 			return "nothing to ask"
@@ -54,14 +54,14 @@ func chooseGroups(c *proptest.Choices) *toolgroups.GroupSet {
 }
 
 func newRequestCase(c *proptest.Choices) requestCase {
-	agent := func() *org.RoleAgent {
+	agent := func() *org.AskSettings {
 		switch c.Pick(4) {
 		case 0:
 			return nil
 		case 1:
-			return &org.RoleAgent{}
+			return &org.AskSettings{}
 		}
-		return &org.RoleAgent{DefaultGroups: chooseGroups(c)}
+		return &org.AskSettings{DefaultGroups: chooseGroups(c)}
 	}
 	q := requestCase{
 		own:   org.RoleSpec{Name: "own", Use: chooseGroups(c), Agent: agent()},

@@ -361,18 +361,18 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 			Name: r.Name, Description: r.Description, Prompt: r.Prompt, Model: r.Model,
 			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: agentLimits(r.Limits), Hosts: r.Hosts,
 			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs, Result: resultSpec(r.Result),
-			Agent: roleAgent(r.Agent), States: r.States, Approval: r.Approval, Bind: r.Bind,
+			Agent: askSettings(r.Agent), States: r.States, Approval: r.Approval, Bind: r.Bind,
 		})
 	}
 	return s
 }
 
-// roleAgent returns what lets callers ask the agents of a role; nil does not.
-func roleAgent(a *config.RoleAgent) *org.RoleAgent {
+// askSettings returns what lets callers ask the agents of a role; nil does not.
+func askSettings(a *config.AskSettings) *org.AskSettings {
 	if a == nil {
 		return nil
 	}
-	return &org.RoleAgent{DefaultGroups: groupSet(a.DefaultGroups)}
+	return &org.AskSettings{DefaultGroups: groupSet(a.DefaultGroups)}
 }
 
 // resultSpec returns the specification of a result with a schema; nil for none.
