@@ -171,10 +171,10 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 		return nil
 	}
 	whole := *task
-	whole.Groups = toolgroups.BoundSet{Set: toolgroups.AllGroups()}
+	whole.Groups = toolgroups.PinnedSet{Set: toolgroups.AllGroups()}
 	mayName := task.Ceiling
 	if role := o.roles[agent.Role]; mayName.Set.IsAll() {
-		mayName = toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}
+		mayName = toolgroups.PinnedSet{Set: role.Use, Owners: role.GroupOwners}
 	}
 	groups := o.groupsWith(snapshot, mayName, view(whole.bounds()).ToolNames())
 	if len(groups) == 0 {
@@ -186,9 +186,9 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 }
 
 // groupsWith returns the groups of a set that have one of these tools, sorted.
-func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.BoundSet, tools []string) (ids []toolgroups.GroupID) {
+func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.PinnedSet, tools []string) (ids []toolgroups.GroupID) {
 	for _, id := range snapshot.GroupIDs() {
-		part, ok := toolgroups.FirstPart(id, func(part toolgroups.GroupID) bool { return snapshot.CoversGroup(set, part) })
+		part, ok := toolgroups.WholeOrRead(id, func(part toolgroups.GroupID) bool { return snapshot.CoversGroup(set, part) })
 		if ok && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, part) }) {
 			ids = append(ids, part)
 		}
@@ -208,7 +208,7 @@ type startState struct {
 // be called with mu held.
 func (o *Org) newStartState(s TaskSpec) (startState, error) {
 	switch {
-	case s.Caller.Kind != identity.Caller && s.State == toolgroups.Undefined:
+	case s.Caller.Kind != identity.Caller && s.State == toolgroups.UndefinedState:
 		return startState{}, nil
 	case s.Caller.Kind != identity.Caller:
 		return startState{state: s.State}, nil
@@ -217,7 +217,7 @@ func (o *Org) newStartState(s TaskSpec) (startState, error) {
 	switch {
 	case !ok && s.State != "":
 		return startState{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's workflow state is lost; the operator can reset it", s.State)
-	case s.State == "", s.State == now, now == "" && s.State == toolgroups.Undefined:
+	case s.State == "", s.State == now, now == "" && s.State == toolgroups.UndefinedState:
 		return startState{}, nil
 	case now != "":
 		return startState{}, errcode.New(errcode.Conflict, "begin in state %.200q: the caller is in state %q; leave the state out, or name that one", s.State, now).With("state", now)

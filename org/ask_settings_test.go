@@ -133,7 +133,7 @@ func TestAsk_StateOfRequest(t *testing.T) {
 	caller := ann(clerk)
 	_, _, err := start(org.TaskSpec{State: "done"})
 	wantCode(t, err, errcode.InsufficientPermissions, "lists no such state")
-	for _, state := range []string{"", toolgroups.Undefined} {
+	for _, state := range []string{"", toolgroups.UndefinedState} {
 		if _, _, err := start(org.TaskSpec{State: state}); err != nil {
 			t.Errorf("state %q: %v", state, err)
 		}
@@ -148,7 +148,7 @@ func TestAsk_StateOfRequest(t *testing.T) {
 		f.wantVisible(caller, "draft", "read_file", "search", "write_file")
 		_, _, err = start(org.TaskSpec{State: "review"})
 		wantCode(t, err, errcode.Conflict, `in state "draft"`)
-		_, _, err = start(org.TaskSpec{State: toolgroups.Undefined})
+		_, _, err = start(org.TaskSpec{State: toolgroups.UndefinedState})
 		wantCode(t, err, errcode.Conflict)
 		if _, _, err := start(org.TaskSpec{State: "draft"}); err != nil {
 			t.Error(err)

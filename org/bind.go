@@ -63,7 +63,7 @@ func (o *Org) boundTool(g grantor, name string) (*toolgroups.ToolHandle, bool) {
 	if !ok {
 		return nil, false
 	}
-	hidden := func(limit constraint) bool { return !o.registry().ReachesTool(limit.BoundSet, h) }
+	hidden := func(limit constraint) bool { return !o.registry().ReachesTool(limit.PinnedSet, h) }
 	return h, !slices.ContainsFunc(g.limits, hidden)
 }
 
@@ -123,7 +123,7 @@ func bindRules(limits []constraint) (list []bounds.Bind) {
 func startBounds(list []bounds.Bind) (limits []constraint) {
 	for _, b := range list {
 		limits = append(limits, constraint{
-			BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups(), Bind: b}, Hosts: hosts.AnyHost(),
+			PinnedSet: toolgroups.PinnedSet{Set: toolgroups.AllGroups(), Bind: b}, Hosts: hosts.AnyHost(),
 			reason: "the bounds of the task's caller when the task started", kind: LimitCallerStart, ofCaller: true,
 		})
 	}

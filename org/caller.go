@@ -154,7 +154,7 @@ func (o *Org) roleIsActive(id identity.RoleID) bool {
 	return ok && role.Status == Active
 }
 
-// SetCallerState sets the workflow state of a caller. The state "" is Undefined.
+// SetCallerState sets the workflow state of a caller. The state "" is UndefinedState.
 func (o *Org) SetCallerState(p identity.Principal, state string) []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,7 +175,7 @@ func (o *Org) ResetCaller(p identity.Principal) ([]RecordChange, error) {
 	}
 	delete(o.callers.damaged, p.Key())
 	// Write a record, so that the caller is known even if unknownDamaged is set.
-	return o.setCallerState(p, toolgroups.Undefined), nil
+	return o.setCallerState(p, toolgroups.UndefinedState), nil
 }
 
 // setCallerState sets the state and returns its record. It must be called with mu held.

@@ -243,8 +243,8 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 }
 
 // pinOwners pins a set to the current owners of its groups.
-func (o *Org) pinOwners(set toolgroups.GroupSet) toolgroups.BoundSet {
-	return o.registry().BindSet(set)
+func (o *Org) pinOwners(set toolgroups.GroupSet) toolgroups.PinnedSet {
+	return o.registry().PinOwners(set)
 }
 
 func notFound(code errcode.Code, what, id string) error {

@@ -648,8 +648,8 @@ func (r *Role) grantLimit(reason string) constraint { return r.limit(r.Grant, re
 
 // Bound returns a set of r, which is its Use or its Grant. The result has the owners and the server
 // that restrict r, and the bounds on arguments.
-func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.BoundSet {
-	b := toolgroups.BoundSet{Set: set, Owners: r.GroupOwners, Bind: r.Bind}
+func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.PinnedSet {
+	b := toolgroups.PinnedSet{Set: set, Owners: r.GroupOwners, Bind: r.Bind}
 	if r.Server != "" {
 		b.Only = toolgroups.ServerOwner(r.Server)
 	}
@@ -665,7 +665,7 @@ func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Suspended() {
 		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is paused", role: r, suspended: true, approval: r.Approval}
 	}
-	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r, approval: r.Approval}
+	c := constraint{PinnedSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r, approval: r.Approval}
 	if c.Only != "" {
 		c.serverReason = "the server " + r.Server + " of role " + r.Name
 	}

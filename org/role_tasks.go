@@ -134,13 +134,13 @@ func (o *Org) TaskView(id identity.RoleID) *toolgroups.View {
 // taskView is TaskView with a snapshot and the roles that find returns.
 func (o *Org) taskView(snapshot *toolgroups.Snapshot, find roleLookup, id identity.RoleID) *toolgroups.View {
 	if !o.mayStartTasks(snapshot, find, id) {
-		return snapshot.Compile(toolgroups.BoundSet{})
+		return snapshot.Compile(toolgroups.PinnedSet{})
 	}
-	var sets []toolgroups.BoundSet
+	var sets []toolgroups.PinnedSet
 	for _, l := range callerTaskLimits(find, id) {
-		sets = append(sets, l.BoundSet)
+		sets = append(sets, l.PinnedSet)
 	}
-	return snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, sets...)
+	return snapshot.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, sets...)
 }
 
 // bindTasks returns the RoleTasks of a specification, bound to the id of the role that it

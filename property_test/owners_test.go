@@ -102,8 +102,8 @@ func TestToolset_NotInheritedByOtherOwner(t *testing.T) {
 	}
 }
 
-// The limits of a caller's task are bound to the owners that the caller's role
-// is bound to.
+// The limits of a caller's task are pinned to the owners that the caller's role
+// is pinned to.
 func TestTask_CallerGroupsNotInheritedByOtherOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
 	role, _ := w.createUnderRoot(t, "alpha")

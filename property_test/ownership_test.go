@@ -74,7 +74,7 @@ func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.GroupOwner) strin
 	for _, info := range s.ListGroups() {
 		if info.Owner != attacker {
 			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, exceptOwner(s, info.Tools, attacker))
-			role := s.Compile(s.BindSet(toolgroups.SetOf(info.ID)))
+			role := s.Compile(s.PinOwners(toolgroups.SetOf(info.ID)))
 			text += fmt.Sprintln(info.ID, "allows", exceptOwner(s, definitionNames(role.ForState("").ToolDefinitions()), attacker))
 		}
 	}
@@ -106,7 +106,7 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 		if _, err := d.Register(groupSpec{ID: id, Owner: first, Tools: []toolSpec{{Name: "t0"}}}); err != nil {
 			return err
 		}
-		role := d.CurrentSnapshot().BindSet(toolgroups.SetOf(id))
+		role := d.CurrentSnapshot().PinOwners(toolgroups.SetOf(id))
 		for !t.IsEmpty() {
 			if _, err := d.Unregister(proptest.PickFrom[toolgroups.GroupOwner](t, first, second), id); err != nil {
 				return err

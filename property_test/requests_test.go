@@ -74,7 +74,7 @@ func newRequestCase(c *proptest.Choices) requestCase {
 	if !c.OneIn(3) {
 		q.groups = chooseGroups(c)
 	}
-	q.state = proptest.PickFrom(c, "", "draft", "review", "done", toolgroups.Undefined)
+	q.state = proptest.PickFrom(c, "", "draft", "review", "done", toolgroups.UndefinedState)
 	q.stateOnRecord = proptest.PickFrom(c, "", "", "draft", "done")
 	return q
 }
@@ -138,7 +138,7 @@ func (q requestCase) stateDenial() errcode.Code {
 		return ""
 	case q.stateOnRecord != "":
 		return errcode.Conflict
-	case q.state != toolgroups.Undefined && !slices.Contains(q.own.States, q.state):
+	case q.state != toolgroups.UndefinedState && !slices.Contains(q.own.States, q.state):
 		return errcode.InsufficientPermissions
 	}
 	return ""

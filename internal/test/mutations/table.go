@@ -227,7 +227,7 @@ var mutations = []mutation{
 	{
 		"a set that is restricted to a server has the tools of all", "toolgroups/view.go",
 		`{ return b.Only == "" || h.Owner == b.Only }`, `{ return true }`,
-		"./toolgroups TestBoundSet_OnlyRestrictsToOwner",
+		"./toolgroups TestPinnedSet_OnlyRestrictsToOwner",
 	},
 	{
 		"a tool of no state is visible in all states", "toolgroups/view.go",
@@ -259,7 +259,7 @@ var mutations = []mutation{
 	{
 		"a set covers a group that another owner has registered", "toolgroups/view.go",
 		`b.Set.Has(id) && b.Owners[id] == owner ||`, `b.Set.Has(id) ||`,
-		"./toolgroups TestBoundSet_OtherOwnerDoesNotInherit",
+		"./toolgroups TestPinnedSet_OtherOwnerDoesNotInherit",
 	},
 	{
 		"a View shows tools that it does not allow", "toolgroups/view.go",
@@ -483,7 +483,7 @@ var mutations = []mutation{
 	},
 	{
 		"every role has the tools of all groups", "org/scope.go",
-		`snapshot.Compile(use.BoundSet, sets...)`, `snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, sets...)`,
+		`snapshot.Compile(use.PinnedSet, sets...)`, `snapshot.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, sets...)`,
 		"./rolecalltest TestCheckProperties_Holds",
 	},
 	{
@@ -878,8 +878,8 @@ var mutations = []mutation{
 	},
 	{
 		"a suggestion names groups of others", "org/unknown_group.go",
-		`return !registry.ReachesGroup(limit.BoundSet, part) })
-`, `return !registry.ReachesGroup(limit.BoundSet, part) && false })
+		`return !registry.ReachesGroup(limit.PinnedSet, part) })
+`, `return !registry.ReachesGroup(limit.PinnedSet, part) && false })
 `,
 		"./org TestUnknownGroup_SuggestsOnlyOwnGroups",
 	},
@@ -919,7 +919,7 @@ var mutations = []mutation{
 		"./org TestOrg_UpdateRole",
 	},
 	{
-		"an update binds a role to new owners", "org/role.go",
+		"an update pins a role to new owners", "org/role.go",
 		`	next.GroupOwners = rebindOwners(old, next, spec)
 `, ``,
 		"./org TestUpdateRole_KeepsOwnersOfOtherSets",
@@ -1746,7 +1746,7 @@ var mutations = []mutation{
 	},
 	{
 		"a rule by a group with hours is off while the group is closed", "toolgroups/approval.go",
-		`members = s.membersOf(SetOfNames(r.Groups...))`, `members = s.bits(s.BindSet(SetOfNames(r.Groups...)))`,
+		`members = s.membersOf(SetOfNames(r.Groups...))`, `members = s.bits(s.PinOwners(SetOfNames(r.Groups...)))`,
 		"./toolgroups TestView_ApprovalRulesOfClosedGroup",
 	},
 	{
