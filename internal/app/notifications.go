@@ -47,7 +47,7 @@ func (a *App) replaceNotifications(ctx context.Context, ch *configChange) error 
 }
 
 // deliveries returns what was sent to each receiver of notifications.
-func (a *App) deliveries() map[string]metrics.Deliveries {
+func (a *App) deliveries() map[string]metrics.DeliveryCounts {
 	if e := a.notifications.Load(); e != nil {
 		return e.Deliveries()
 	}
