@@ -155,12 +155,12 @@ type App struct {
 
 	configMu        sync.Mutex               // serializes changes of the configuration; guards the fields below
 	current         *config.Config           // the active configuration; nil before the first
-	files           *config.Config           // current without the applied items
+	fileConfig      *config.Config           // current without the applied items
 	restored        bool                     // current is recorded: it has no tokens
 	running         map[string]config.Module // modules in service, as they were last loaded
 	reportedLost    map[org.LostGroup]bool   // reported by reportLostGroups
 	reportedUnknown map[org.UnknownName]bool // reported by reportUnknownNames
-	changes         []string                 // of roles and groups, by the last change; see takeChanges
+	changeTexts     []string                 // of roles and groups, by the last change; see takeChanges
 
 	triggers      atomic.Pointer[trigger.Engine] // nil without Options.Serve
 	notifications atomic.Pointer[notify.Engine]  // nil without Options.Serve
