@@ -110,8 +110,9 @@ func (o *Org) checkMayAsk(s TaskSpec) error {
 }
 
 // defaultAskGroups is for a request that names no groups. It returns the default groups of the
-// asked role, without those that the sender may not use or does not know. A group that the default has only through a group with hours is left out. The task would
-// keep the group when the hours end.
+// asked role, without those that the sender may not use or does not know. A group that the default
+// has only through a group with hours is left out. The task would keep the group when the hours
+// end.
 func (o *Org) defaultAskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
 	role, err := o.findActiveRole(s.Caller, s.Role)
 	if err != nil {
