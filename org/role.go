@@ -253,7 +253,7 @@ func (o *Org) ListRoles() []Role {
 //
 // A nil Use is the default of the organization (RoleConfig.Default), within what by may grant. A
 // nil Grant is Use if Use contains org_management, else empty. Use and Grant must be
-// within what by may grant. The groups are bound to their current owners.
+// within what by may grant. The groups are pinned to their current owners.
 //
 // CreateRole is idempotent. It may find a role with this id, active or deleted, or a role
 // of by with the same name and content. Then it returns that role and no Changes.
@@ -502,7 +502,7 @@ func (r *Role) formerNames(name string) []string {
 }
 
 // rebindOwners returns the group owners of a changed role. Groups of the Sets in spec
-// are bound to their current owners; groups that are away and all other groups keep theirs.
+// are pinned to their current owners; groups that are away and all other groups keep theirs.
 func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {

@@ -37,7 +37,7 @@ const (
 	ruleTask                            // the caller's permissions and the narrowing limit a task
 	ruleTermination                     // an agent terminates only its descendants
 	ruleMessage                         // an agent writes only to permitted recipients
-	ruleOwner                           // a group id is bound to its owner when it was written
+	ruleOwner                           // a group id is pinned to its owner when it was written
 	ruleServer                          // a role's server restricts it and everything it limits
 	ruleToolGated                       // a tool-gated role gates everything it limits
 	ruleRoot                            // what root may grant limits the roles that it has created
@@ -110,9 +110,9 @@ func (o *weakenedOrg) intersect(s toolgroups.GroupSet, limit toolgroups.PinnedSe
 	return snapshot.IntersectSets(snapshot.PinOwners(s), limit)
 }
 
-// bound returns a set as it was written or, without ruleOwner, with the current
+// pinned returns a set as it was written or, without ruleOwner, with the current
 // owners.
-func (o *weakenedOrg) bound(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) toolgroups.PinnedSet {
+func (o *weakenedOrg) pinned(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) toolgroups.PinnedSet {
 	if o.disabled(ruleRead) {
 		s, owners = wholeGroups(s, owners)
 	}
@@ -122,7 +122,7 @@ func (o *weakenedOrg) bound(s toolgroups.GroupSet, owners map[toolgroups.GroupID
 	return toolgroups.PinnedSet{Set: s, Owners: owners}
 }
 
-func (o *weakenedOrg) grant(r *org.Role) toolgroups.PinnedSet { return o.bound(r.Grant, r.GroupOwners) }
+func (o *weakenedOrg) grant(r *org.Role) toolgroups.PinnedSet { return o.pinned(r.Grant, r.GroupOwners) }
 
 // role finds an active role.
 func (o *weakenedOrg) role(id identity.RoleID) (*org.Role, bool) {
@@ -159,7 +159,7 @@ func (o *weakenedOrg) rootLimits() []toolgroups.PinnedSet {
 	if o.disabled(ruleRoot) {
 		return nil
 	}
-	return []toolgroups.PinnedSet{o.bound(o.rootGrant.Set, o.rootGrant.Owners)}
+	return []toolgroups.PinnedSet{o.pinned(o.rootGrant.Set, o.rootGrant.Owners)}
 }
 
 // ApplyConfig implements system. It sets what root may grant and nothing else.
@@ -176,7 +176,7 @@ func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.PinnedSet {
 	if o.disabled(ruleTask) {
 		return nil
 	}
-	list := []toolgroups.PinnedSet{o.bound(t.Ceiling.Set, t.Ceiling.Owners), o.bound(t.Groups.Set, t.Groups.Owners)}
+	list := []toolgroups.PinnedSet{o.pinned(t.Ceiling.Set, t.Ceiling.Owners), o.pinned(t.Groups.Set, t.Groups.Owners)}
 	if t.CallerRole == "" {
 		return list
 	}
@@ -187,7 +187,7 @@ func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.PinnedSet {
 	if bound.ID != t.CallerRole && o.disabled(ruleTasksAs) {
 		return list
 	}
-	return append(append(list, o.creatorGrants(bound)...), o.bound(bound.Use, bound.GroupOwners))
+	return append(append(list, o.creatorGrants(bound)...), o.pinned(bound.Use, bound.GroupOwners))
 }
 
 // boundingRole returns the role that limits the tasks of callers in a role.
@@ -296,7 +296,7 @@ func (o *weakenedOrg) InvokeTool(_ context.Context, by identity.Principal, name 
 	snapshot := o.groups.CurrentSnapshot()
 	handle, ok := snapshot.LookupTool(name)
 	role, active := o.usableRole(by.Role)
-	if !ok || !active || !snapshot.ReachesTool(o.bound(role.Use, role.GroupOwners), handle) || handle.Definition.State == "" {
+	if !ok || !active || !snapshot.ReachesTool(o.pinned(role.Use, role.GroupOwners), handle) || handle.Definition.State == "" {
 		return &gate.Admission{Err: errcode.New(errcode.ToolNotAvailable, "%s", name)}, nil
 	}
 	o.callers[by] = handle.Definition.State
@@ -311,7 +311,7 @@ func (o *weakenedOrg) usedGroups(a *org.Agent) (toolgroups.PinnedSet, []toolgrou
 	if !ok {
 		return toolgroups.PinnedSet{}, nil
 	}
-	return o.bound(r.Use, r.GroupOwners), slices.Concat(o.parentGrants(a), o.creatorGrants(r), o.serverLimits(a))
+	return o.pinned(r.Use, r.GroupOwners), slices.Concat(o.parentGrants(a), o.creatorGrants(r), o.serverLimits(a))
 }
 
 // boundingRoles lists every role that limits an agent, with their creators.

@@ -30,7 +30,7 @@ type Narrowing struct {
 //
 // Groups of b that are not registered are chosen if Groups has them. AllGroups contains every
 // id, known or not. Groups of other sets are never chosen if their id belongs to another owner
-// now. A role that is written again would be bound to the new owner.
+// now. A role that is written again would be pinned to the new owner.
 func (s *Snapshot) NarrowSet(b PinnedSet, n Needs) Narrowing {
 	if b.Set.all && slices.Contains(n.Groups, "*") {
 		return Narrowing{Set: AllGroups(), Tools: len(s.handles(b)), Exact: true}

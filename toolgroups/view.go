@@ -318,7 +318,7 @@ func (r *ViewRef) CurrentView() *View {
 func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
 // CoversGroup reports whether b contains the group id. The group must exist and have the
-// owner to which b binds it, or be a descendant of such a group (Group.Children). A
+// owner to which b pins it, or be a descendant of such a group (Group.Children). A
 // PinnedSet of AllGroups contains every group that exists.
 func (s *Snapshot) CoversGroup(b PinnedSet, id GroupID) bool {
 	owner := s.GroupOwner(id)
