@@ -122,7 +122,9 @@ func (o *weakenedOrg) pinned(s toolgroups.GroupSet, owners map[toolgroups.GroupI
 	return toolgroups.PinnedSet{Set: s, Owners: owners}
 }
 
-func (o *weakenedOrg) grant(r *org.Role) toolgroups.PinnedSet { return o.pinned(r.Grant, r.GroupOwners) }
+func (o *weakenedOrg) grant(r *org.Role) toolgroups.PinnedSet {
+	return o.pinned(r.Grant, r.GroupOwners)
+}
 
 // role finds an active role.
 func (o *weakenedOrg) role(id identity.RoleID) (*org.Role, bool) {
