@@ -902,7 +902,7 @@ var mutations = []mutation{
 	},
 	{
 		"the operator changes a role of the configuration", "org/role.go",
-		`	if (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig) {`, `	if old.CreatedBy != CreatorConfig && m.name == CreatorConfig {`,
+		`	if (old.CreatedBy == CreatorConfig) != (m.createdBy == CreatorConfig) {`, `	if old.CreatedBy != CreatorConfig && m.createdBy == CreatorConfig {`,
 		"./org TestOrg_UpdateRole",
 	},
 	{
