@@ -60,7 +60,7 @@ func newGateFixture(tools int, states []string) (*gateFixture, error) {
 // bind compiles the agent's view and chooses the names to authorize.
 func (w *gateFixture) bind(tools int) error {
 	s := w.groups.CurrentSnapshot()
-	w.view.PublishView(s.Compile(s.BindSet(toolgroups.SetOf(w.roleGroups...))))
+	w.view.PublishView(s.Compile(s.PinOwners(toolgroups.SetOf(w.roleGroups...))))
 	var err error
 	w.gate, err = gate.New(gate.Config{Groups: w.groups, Directory: w, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -115,7 +115,7 @@ func gateComparison() (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	stateful, err := newGateFixture(2000, []string{toolgroups.Undefined, "analysis"})
+	stateful, err := newGateFixture(2000, []string{toolgroups.UndefinedState, "analysis"})
 	if err != nil {
 		return comparison{}, err
 	}

@@ -121,7 +121,7 @@ func runStart(w *tabwriter.Writer) {
 func unrestrictedSubject(groups *toolgroups.Manager) *gate.Subject {
 	w := &gateFixture{groups: groups, view: new(toolgroups.ViewRef)}
 	s := groups.CurrentSnapshot()
-	w.view.PublishView(s.Compile(s.BindSet(toolgroups.AllGroups())))
+	w.view.PublishView(s.Compile(s.PinOwners(toolgroups.AllGroups())))
 	g := must(gate.New(gate.Config{Groups: groups, Directory: w, Log: slog.New(slog.DiscardHandler)}))
 	return g.Subject(identity.ByAgent("a"))
 }

@@ -192,7 +192,7 @@ func roleFields(r client.Role) fields {
 }
 
 // agentGroupsText names the groups of requests that name none.
-func agentGroupsText(a *org.RoleAgent) string {
+func agentGroupsText(a *org.AskSettings) string {
 	if a.DefaultGroups == nil {
 		return string(toolgroups.DefaultGroup)
 	}
@@ -309,7 +309,7 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 	}
 	if o.flags.Changed("agent-groups") && !isNone(o.agentGroups) {
 		set := toolgroups.SetOfNames(o.agentGroups...)
-		q.Agent = &org.RoleAgent{DefaultGroups: &set}
+		q.Agent = &org.AskSettings{DefaultGroups: &set}
 	}
 	if !isNone(o.states) {
 		q.States = o.states

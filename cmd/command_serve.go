@@ -115,7 +115,7 @@ func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config
 		return nil, err
 	}
 	s.MarkReady()
-	stopWatch, stopRetention, stopTriggers, stopNotifications := s.WatchConfig(ctx), s.RunRetention(ctx), s.RunTriggers(ctx), s.RunNotifications(ctx)
+	stopWatch, stopRetention, stopTriggers, stopNotifications := s.WatchConfig(ctx), s.StartRetention(ctx), s.StartTriggers(ctx), s.StartNotifications(ctx)
 	end = func() { stopNotifications(); stopTriggers(); stopRetention(); stopWatch() }
 	if err := s.printAddresses(c, l); err != nil {
 		return end, err

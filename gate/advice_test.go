@@ -70,7 +70,7 @@ func TestAdvice_NamesNoHiddenTool(t *testing.T) {
 	if got := gated.message("min", `{}`); strings.Contains(got, "mine") {
 		t.Errorf("tool-gated: got %q", got)
 	}
-	view := f.groups.CurrentSnapshot().Compile(toolgroups.BoundSet{})
+	view := f.groups.CurrentSnapshot().Compile(toolgroups.PinnedSet{})
 	view.SetSuspended("role clerk is suspended")
 	f.ref.PublishView(view)
 	if got, want := f.message("mine", `{}`), "tool mine is not available: role clerk is suspended"; got != want {

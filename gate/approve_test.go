@@ -30,7 +30,7 @@ var approvalRule = approval.Rule{Tools: []string{"transfer"}, From: approval.App
 func newApprovalFixture(t *testing.T, lookup gate.ApprovalLookup, tools ...tool.Tool) *fixture {
 	f := newFixtureWith(t, gate.Config{Approvals: lookup}, tools...)
 	s := f.groups.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("mine")))
 	s.SetApprovalRules(view, []approval.Rule{approvalRule, approvalRule})
 	f.ref.PublishView(view)
 	return f
@@ -129,7 +129,7 @@ func TestApprove_BindsWhatIsSentBesidesArguments(t *testing.T) {
 		d.Auth = &tool.Auth{AnyOf: []string{"one"}, SecureArgs: true}
 		f := newFixtureWith(t, gate.Config{Approvals: approvals, Authn: authn}, &fakeTool{definition: d})
 		s := f.groups.CurrentSnapshot()
-		view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+		view := s.Compile(s.PinOwners(toolgroups.SetOf("mine")))
 		s.SetApprovalRules(view, []approval.Rule{approvalRule})
 		f.ref.PublishView(view)
 		if _, err := f.Call(tool.WithCredentials(t.Context(), sent), ann, []gate.CallRequest{request("transfer", "{}")}, &fakeRecorder{}); err != nil || len(approvals.needs) != 1 {
@@ -172,7 +172,7 @@ func newUnlessFixture(t *testing.T, lookup gate.ApprovalLookup, unless ...string
 		rules = append(rules, r)
 	}
 	s := f.groups.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("mine")))
 	s.SetApprovalRules(view, rules)
 	f.ref.PublishView(view)
 	return f

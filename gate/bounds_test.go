@@ -19,15 +19,15 @@ import (
 func (f *fixture) grantBound(binds ...string) {
 	f.t.Helper()
 	s := f.groups.CurrentSnapshot()
-	var limits []toolgroups.BoundSet
+	var limits []toolgroups.PinnedSet
 	for _, text := range binds {
 		b, err := bounds.ParseBind([]byte(text))
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		limits = append(limits, toolgroups.BoundSet{Set: toolgroups.AllGroups(), Bind: b})
+		limits = append(limits, toolgroups.PinnedSet{Set: toolgroups.AllGroups(), Bind: b})
 	}
-	f.ref.PublishView(s.Compile(s.BindSet(toolgroups.SetOf("mine")), limits...))
+	f.ref.PublishView(s.Compile(s.PinOwners(toolgroups.SetOf("mine")), limits...))
 }
 
 // payTool returns a tool with a default for its currency.

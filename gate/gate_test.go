@@ -28,7 +28,7 @@ func Example() {
 	ann := identity.ByAgent("ann")
 	directory := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: new(toolgroups.ViewRef)}}
 	snapshot := groups.CurrentSnapshot()
-	directory.refs[ann].PublishView(snapshot.Compile(snapshot.BindSet(toolgroups.SetOf("clock"))))
+	directory.refs[ann].PublishView(snapshot.Compile(snapshot.PinOwners(toolgroups.SetOf("clock"))))
 	g, err := gate.New(gate.Config{Groups: groups, Directory: directory, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
@@ -194,7 +194,7 @@ func (f *fixture) register(id toolgroups.GroupID, tools ...tool.Tool) {
 // grant publishes a View that allows groups and nothing else.
 func (f *fixture) grant(ids ...toolgroups.GroupID) {
 	s := f.groups.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf(ids...)))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf(ids...)))
 	view.SetEpoch(f.ref.CurrentView().ForState("").EvaluateTool(nil).Epoch + 1)
 	f.ref.PublishView(view)
 }

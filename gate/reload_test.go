@@ -54,7 +54,7 @@ func newModuleFixture(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *mo
 	ref := new(toolgroups.ViewRef)
 	compile := func([]toolgroups.GroupID) {
 		s := groups.CurrentSnapshot()
-		ref.PublishView(s.Compile(s.BindSet(toolgroups.SetOf("mine"))))
+		ref.PublishView(s.Compile(s.PinOwners(toolgroups.SetOf("mine"))))
 	}
 	groups.WatchGroups(compile)
 	d := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: ref}}

@@ -15,7 +15,7 @@ import (
 func TestDecision_SuspendedDenialsAreIdentical(t *testing.T) {
 	for _, gated := range []bool{false, true} {
 		f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)})
-		view := f.groups.CurrentSnapshot().Compile(toolgroups.BoundSet{})
+		view := f.groups.CurrentSnapshot().Compile(toolgroups.PinnedSet{})
 		if gated {
 			view.SetGating(toolgroups.Gated)
 		}

@@ -20,7 +20,7 @@ func newGatedFixture(t *testing.T) *fixture {
 	late.States = []string{"draft"}
 	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)}, &fakeTool{definition: late, run: mustNotRun(t)})
 	s := f.groups.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("mine")))
 	view.SetGating(toolgroups.Gated)
 	f.ref.PublishView(view)
 	return f

@@ -349,7 +349,7 @@ func TestNetworks_TaskKeepsLimit(t *testing.T) {
 	}
 	again := newFixtureIn(t, dir, answer)
 	for id, want := range map[identity.TaskID]bool{task: false, wide: true} {
-		ceiling := map[identity.TaskID]toolgroups.BoundSet{}
+		ceiling := map[identity.TaskID]toolgroups.PinnedSet{}
 		for _, stored := range again.Runtime.Org().NewestTasks(nil, 10) {
 			ceiling[stored.ID] = stored.Ceiling
 		}
@@ -422,7 +422,7 @@ func TestNetworks_GroupsAreBound(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "red", "tool_red")
 	role := f.AddRole(t, "the-role", "red")
-	bound, _ := json.Marshal(toolgroups.BoundSet{Set: toolgroups.SetOf("red"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"red": "another"}})
+	bound, _ := json.Marshal(toolgroups.PinnedSet{Set: toolgroups.SetOf("red"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"red": "another"}})
 	for limit, want := range map[string]errcode.Code{
 		f.Runtime.Org().LimitTo(toolgroups.SetOf("red")): "",
 		f.Runtime.Org().LimitTo(toolgroups.SetOf()):      errcode.ToolNotAvailable,

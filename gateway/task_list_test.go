@@ -76,7 +76,7 @@ func storeTasks(t testing.TB, store journal.Store, n int, status func(i int) org
 		}
 		put = append(put, journal.Record{Kind: string(kind), Key: key, Value: value})
 	}
-	all := toolgroups.BoundSet{Set: toolgroups.AllGroups()}
+	all := toolgroups.PinnedSet{Set: toolgroups.AllGroups()}
 	for i := range n {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(i) * time.Second)
 		id := identity.TaskID(identity.DeriveIDAt(at, "task"))

@@ -134,7 +134,7 @@ func (v visibility) shown(list []toolgroups.GroupID) []toolgroups.GroupID {
 func (v visibility) groups() []toolgroups.GroupInfo {
 	var list []toolgroups.GroupInfo
 	for _, g := range v.snapshot.ListGroups() {
-		id, ok := toolgroups.FirstPart(g.ID, func(part toolgroups.GroupID) bool { _, ok := v.group(part); return ok })
+		id, ok := toolgroups.WholeOrRead(g.ID, func(part toolgroups.GroupID) bool { _, ok := v.group(part); return ok })
 		if ok {
 			group, _ := v.group(id)
 			list = append(list, group)
@@ -190,7 +190,7 @@ const maxKnownStates = 20
 // checkState returns an error for a workflow state that no visible tool names. A tool names the
 // states in which it is offered, and the state that it leads to. "" means no state.
 func (v visibility) checkState(state string) error {
-	known := map[string]bool{toolgroups.Undefined: true}
+	known := map[string]bool{toolgroups.UndefinedState: true}
 	for _, h := range v.tools() {
 		for _, name := range append(slices.Clone(h.Definition.States), h.Definition.State) {
 			known[name] = name != "" && name != "*"

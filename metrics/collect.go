@@ -53,9 +53,9 @@ func toolsPerGroup(groups []toolgroups.GroupInfo) map[string]int {
 type loadCollector struct {
 	m              *Metrics
 	load           func() Load
-	unreadyReasons func() []string              // may be nil
-	servicesUp     func() map[string]bool       // may be nil
-	deliveries     func() map[string]Deliveries // may be nil
+	unreadyReasons func() []string                  // may be nil
+	servicesUp     func() map[string]bool           // may be nil
+	deliveries     func() map[string]DeliveryCounts // may be nil
 
 	agents, tasks, messages, commits, disk, recorded, unready, services *prometheus.Desc
 

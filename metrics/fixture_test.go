@@ -132,8 +132,8 @@ func newFixture(t testing.TB, load metrics.Load) *fixture {
 	t.Helper()
 	f := &fixture{Registry: prometheus.NewPedanticRegistry(), groups: toolgroups.NewManager(toolgroups.ReservedIDs()...)}
 	var err error
-	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }, Unready: func() []string { return []string{"storage_low"} }, Services: func() map[string]bool { return map[string]bool{"joke": true, "weather": false} }, Notifications: func() map[string]metrics.Deliveries {
-		return map[string]metrics.Deliveries{"oncall": {Delivered: 3, Retried: 2, Dropped: 1, Delay: 4 * time.Second}}
+	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }, Unready: func() []string { return []string{"storage_low"} }, Services: func() map[string]bool { return map[string]bool{"joke": true, "weather": false} }, Notifications: func() map[string]metrics.DeliveryCounts {
+		return map[string]metrics.DeliveryCounts{"oncall": {Delivered: 3, Retried: 2, Dropped: 1, Delay: 4 * time.Second}}
 	}}); err != nil {
 		t.Fatal(err)
 	}

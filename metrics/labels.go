@@ -75,7 +75,7 @@ func (l *labelValues) toolsPerState() map[string]int {
 // countToolsPerState counts with a View, as the gate decides.
 func countToolsPerState(s *toolgroups.Snapshot) map[string]int {
 	tools := s.ListTools()
-	counts := map[string]int{toolgroups.Undefined: 0}
+	counts := map[string]int{toolgroups.UndefinedState: 0}
 	for _, h := range tools {
 		for _, state := range append(h.Definition.States[:len(h.Definition.States):len(h.Definition.States)], h.Definition.State) {
 			if state != "" && state != "*" && cleanLabel(state) != otherLabel && len(counts) < maxSeries {
@@ -83,7 +83,7 @@ func countToolsPerState(s *toolgroups.Snapshot) map[string]int {
 			}
 		}
 	}
-	view := s.Compile(s.BindSet(toolgroups.AllGroups()))
+	view := s.Compile(s.PinOwners(toolgroups.AllGroups()))
 	for state := range counts {
 		inState := view.ForState(state)
 		for _, h := range tools {

@@ -43,11 +43,11 @@ type Config struct {
 
 	// Notifications returns what was sent to the receivers of notifications, by their names; nil
 	// for none. It is called at each scrape.
-	Notifications func() map[string]Deliveries
+	Notifications func() map[string]DeliveryCounts
 }
 
-// Deliveries counts what was sent to one receiver of notifications since the process started.
-type Deliveries struct {
+// DeliveryCounts counts what was sent to one receiver of notifications since the process started.
+type DeliveryCounts struct {
 	Delivered, Retried, Dropped uint64
 	Delay                       time.Duration // age of the notification that is being sent; 0 for none
 }

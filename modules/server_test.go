@@ -54,7 +54,7 @@ func TestServer_Groups(t *testing.T) {
 	}
 	wantGroups()
 	s := m.CurrentSnapshot()
-	if got := s.Compile(s.BindSet(toolgroups.SetOf("magpie/pool-list", "magpie/tvl", "magpie"))).ToolNames(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
+	if got := s.Compile(s.PinOwners(toolgroups.SetOf("magpie/pool-list", "magpie/tvl", "magpie"))).ToolNames(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
 		t.Errorf("got %v", got)
 	}
 	if err := loader.ReloadModule(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {

@@ -167,7 +167,7 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 func (o *Org) SpawnLimit(parent identity.AgentID, role identity.RoleID) ModelAllowance {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	r, err := o.findActive(identity.ByAgent(parent), string(role))
+	r, err := o.findActiveRole(identity.ByAgent(parent), string(role))
 	if err != nil {
 		return ModelAllowance{}
 	}
@@ -177,7 +177,7 @@ func (o *Org) SpawnLimit(parent identity.AgentID, role identity.RoleID) ModelAll
 // roleToSpawn returns the role of s, or an error if p may not spawn s. It must be called
 // with mu held.
 func (o *Org) roleToSpawn(p *agentNode, s SpawnSpec) (*Role, error) {
-	role, err := o.findActive(identity.ByAgent(p.id), string(s.Role))
+	role, err := o.findActiveRole(identity.ByAgent(p.id), string(s.Role))
 	if err != nil {
 		return nil, errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id or name, or it was deleted; create_role makes one; %s", s.Role, o.spawnableHint(p)).With("roleId", s.Role)
 	}
@@ -335,7 +335,7 @@ func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Recor
 	}
 	if t, ok := o.tasks[m.task]; ok {
 		if caller, external := t.ExternalCaller(); external {
-			return o.storeCallerState(caller, state), nil
+			return o.setCallerState(caller, state), nil
 		}
 	}
 	m.state = state

@@ -37,7 +37,7 @@ func (r retiredName) key() string { return string(r.Task) + "/" + r.Name }
 func (o *Org) newAgentName(by identity.Principal, task identity.TaskID, role string) string {
 	for n := o.highest[task][role] + 1; ; n++ {
 		name := role + "-" + strconv.Itoa(n)
-		if _, err := o.findActive(by, name); err != nil {
+		if _, err := o.findActiveRole(by, name); err != nil {
 			o.countName(task, name)
 			return name
 		}

@@ -42,7 +42,7 @@ func equalApproval(a, b []approval.Rule) bool {
 // checkApproval rejects rules that are not valid, and rules of a role that the configuration does
 // not declare.
 func checkApproval(creator grantor, spec RoleSpec) error {
-	if len(spec.Approval) > 0 && creator.name != CreatorConfig && creator.name != CreatorOperator {
+	if len(spec.Approval) > 0 && creator.createdBy != CreatorConfig && creator.createdBy != CreatorOperator {
 		return errcode.New(errcode.InvalidRole, "role %q: approval: only roles of the operator have it", spec.Name).With("field", "approval")
 	}
 	return checkRules("role "+strconv.Quote(spec.Name), spec.Approval)

@@ -50,7 +50,7 @@ func (o *Org) checkBind(creator grantor, spec RoleSpec) error {
 			return err
 		}
 	}
-	if len(unknown) > 0 && !spec.AllowUnknown && creator.name != CreatorConfig {
+	if len(unknown) > 0 && !spec.AllowUnknown && creator.createdBy != CreatorConfig {
 		return o.unknownToolsError(creator, spec.Name, unknown)
 	}
 	return nil
@@ -63,7 +63,7 @@ func (o *Org) boundTool(g grantor, name string) (*toolgroups.ToolHandle, bool) {
 	if !ok {
 		return nil, false
 	}
-	hidden := func(limit constraint) bool { return !o.registry().ReachesTool(limit.BoundSet, h) }
+	hidden := func(limit constraint) bool { return !o.registry().ReachesTool(limit.PinnedSet, h) }
 	return h, !slices.ContainsFunc(g.limits, hidden)
 }
 
@@ -87,7 +87,7 @@ func (o *Org) unknownToolsError(creator grantor, role string, names []string) er
 		list = append(list, strconv.Quote(textutil.Truncate(name, 128)))
 	}
 	advice := "; name tools that exist"
-	if creator.name == CreatorOperator {
+	if creator.createdBy == CreatorOperator {
 		advice += ", or allow unknown ones (allowUnknown, --allow-unknown)"
 	}
 	return errcode.New(errcode.InvalidRole, "role %q: bind: there is no tool %s%s", role, strings.Join(list, ", "), advice).With("field", "bind")
@@ -123,7 +123,7 @@ func bindRules(limits []constraint) (list []bounds.Bind) {
 func startBounds(list []bounds.Bind) (limits []constraint) {
 	for _, b := range list {
 		limits = append(limits, constraint{
-			BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups(), Bind: b}, Hosts: hosts.AnyHost(),
+			PinnedSet: toolgroups.PinnedSet{Set: toolgroups.AllGroups(), Bind: b}, Hosts: hosts.AnyHost(),
 			reason: "the bounds of the task's caller when the task started", kind: LimitCallerStart, ofCaller: true,
 		})
 	}

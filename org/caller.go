@@ -154,11 +154,11 @@ func (o *Org) roleIsActive(id identity.RoleID) bool {
 	return ok && role.Status == Active
 }
 
-// SetCallerState sets the workflow state of a caller. The state "" is Undefined.
+// SetCallerState sets the workflow state of a caller. The state "" is UndefinedState.
 func (o *Org) SetCallerState(p identity.Principal, state string) []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.storeCallerState(p, state)
+	return o.setCallerState(p, state)
 }
 
 // ResetCaller sets a caller to the initial workflow state, whether its record is damaged
@@ -175,11 +175,11 @@ func (o *Org) ResetCaller(p identity.Principal) ([]RecordChange, error) {
 	}
 	delete(o.callers.damaged, p.Key())
 	// Write a record, so that the caller is known even if unknownDamaged is set.
-	return o.storeCallerState(p, toolgroups.Undefined), nil
+	return o.setCallerState(p, toolgroups.UndefinedState), nil
 }
 
-// storeCallerState sets the state and returns its record. It must be called with mu held.
-func (o *Org) storeCallerState(p identity.Principal, state string) []RecordChange {
+// setCallerState sets the state and returns its record. It must be called with mu held.
+func (o *Org) setCallerState(p identity.Principal, state string) []RecordChange {
 	state = toolgroups.StateName(state)
 	o.callers.record(callerKey{p.User, p.Role}, state)
 	return []RecordChange{newRecord(KindCaller, p.Key(), Caller{p.User, p.Role, state})}

@@ -140,10 +140,10 @@ func TestCaller_StateSurvivesRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.store.put(changes)
-	f.wantVisible(ann(one), toolgroups.Undefined, "begin")
+	f.wantVisible(ann(one), toolgroups.UndefinedState, "begin")
 	f.store.put(f.SetCallerState(ann(one), ""))
 	f.reopen()
-	f.wantVisible(ann(one), toolgroups.Undefined, "begin")
+	f.wantVisible(ann(one), toolgroups.UndefinedState, "begin")
 }
 
 // A caller whose record is damaged is denied, not set to the initial state. Others are
@@ -187,7 +187,7 @@ func TestCaller_DamagedRecordDenies(t *testing.T) {
 				if _, err := f.ResetCaller(p); err != nil {
 					t.Error(err)
 				}
-				f.wantVisible(p, toolgroups.Undefined, "begin")
+				f.wantVisible(p, toolgroups.UndefinedState, "begin")
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func (d *PermissionDiff) Gains() bool {
 // say. The zero Role stands for no role. Widens does not compare names, prompts, models and
 // limits.
 func (o *Org) Widens(old, next *Role) bool {
-	return o.addsGroups(old, old.Use, next.Use) || o.addsGroups(old, old.Grant, next.Grant) || old.rebinds(next) || old.loosens(next) ||
+	return o.addsGroups(old, old.Use, next.Use) || o.addsGroups(old, old.Grant, next.Grant) || old.repins(next) || old.loosens(next) ||
 		old.Server != "" && next.Server != old.Server || old.Hosts != nil && !old.hosts().Equal(next.hosts()) ||
 		next.Tasks != old.Tasks || next.Agent != nil && !next.Agent.equal(old.Agent) ||
 		slices.ContainsFunc(next.States, func(s string) bool { return !slices.Contains(old.States, s) })
@@ -41,8 +41,8 @@ func (o *Org) addsGroups(old *Role, was, next toolgroups.GroupSet) bool {
 	return slices.ContainsFunc(next.GroupIDs(), func(id toolgroups.GroupID) bool { return !was.Has(id) && !s.CoversAlways(held, id) })
 }
 
-// rebinds reports whether a group that r has gets another owner.
-func (r *Role) rebinds(next *Role) bool {
+// repins reports whether a group that r has gets another owner.
+func (r *Role) repins(next *Role) bool {
 	return slices.ContainsFunc(append(next.Use.GroupIDs(), next.Grant.GroupIDs()...), func(id toolgroups.GroupID) bool {
 		return (slices.Contains(r.Use.GroupIDs(), id) || slices.Contains(r.Grant.GroupIDs(), id)) && r.GroupOwners[id] != next.GroupOwners[id]
 	})

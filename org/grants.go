@@ -17,19 +17,19 @@ import (
 // starts tasks. What it grants must be within all of its limits. A grantor without
 // limits may grant everything.
 type grantor struct {
-	name   string // createdBy of the roles it creates
-	role   string // createdByRole of the roles it creates
-	limits []constraint
+	createdBy string // of the roles it creates
+	role      string // createdByRole of the roles it creates
+	limits    []constraint
 }
 
 // constraint is one limit on permissions, with a reason for denials. Its exported
 // fields are part of the key of a scope (boundsKey). The zero constraint allows nothing.
 type constraint struct {
-	toolgroups.BoundSet
+	toolgroups.PinnedSet
 	Hosts        hosts.HostRule    // hosts that requests may reach
 	gating       toolgroups.Gating // of the limited agents
-	reason       string            // why BoundSet denies
-	serverReason string            // why BoundSet.Only denies
+	reason       string            // why PinnedSet denies
+	serverReason string            // why PinnedSet.Only denies
 
 	kind     LimitKind
 	role     *Role // whose limit it is; nil if the limit does not belong to a role
@@ -51,9 +51,9 @@ func (c constraint) as(kind LimitKind) constraint {
 func (o *Org) grantor(by identity.Principal) (grantor, error) {
 	switch by.Kind {
 	case identity.Operator:
-		return grantor{name: CreatorOperator, role: CreatorOperator}, nil
+		return grantor{createdBy: CreatorOperator, role: CreatorOperator}, nil
 	case identity.Configuration:
-		return grantor{name: CreatorConfig, role: CreatorConfig}, nil
+		return grantor{createdBy: CreatorConfig, role: CreatorConfig}, nil
 	case identity.Agent:
 		if m, ok := o.agents[by.Agent]; ok {
 			return o.grantorOf(m), nil
@@ -67,7 +67,7 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			if r.Suspended() {
 				return grantor{}, errSuspended("act in", r)
 			}
-			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.lookupRole, r), []constraint{r.useLimit("the caller's role " + r.Name)}, networkLimits(by))}, nil
+			return grantor{createdBy: "user:" + string(by.User), role: string(r.ID), limits: slices.Concat(ceiling(o.lookupRole, r), []constraint{r.useLimit("the caller's role " + r.Name)}, networkLimits(by))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}
@@ -76,9 +76,9 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 
 // grantorOf returns the grantor for an agent.
 func (o *Org) grantorOf(m *agentNode) grantor {
-	g := grantor{name: string(m.id), role: string(m.role), limits: m.scope.grantLimits(o.lookupRole)}
+	g := grantor{createdBy: string(m.id), role: string(m.role), limits: m.scope.grantLimits(o.lookupRole)}
 	if m.root {
-		g.name, g.role = CreatorRoot, CreatorRoot
+		g.createdBy, g.role = CreatorRoot, CreatorRoot
 	}
 	return g
 }
@@ -89,7 +89,7 @@ func (o *Org) grantorOf(m *agentNode) grantor {
 func (o *Org) missing(g grantor, sets ...toolgroups.GroupSet) []toolgroups.GroupID {
 	for _, limit := range g.limits {
 		for _, set := range sets {
-			if missing := o.registry().MissingFrom(limit.BoundSet, set); len(missing) > 0 {
+			if missing := o.registry().MissingFrom(limit.PinnedSet, set); len(missing) > 0 {
 				return missing
 			}
 		}
@@ -163,7 +163,7 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 // to which the limits narrow the set.
 func (o *Org) groupsWithin(set toolgroups.GroupSet, limits []constraint) toolgroups.GroupSet {
 	for _, limit := range limits {
-		set = o.registry().IntersectSets(o.bind(set), limit.BoundSet)
+		set = o.registry().IntersectSets(o.pinOwners(set), limit.PinnedSet)
 	}
 	return set
 }
@@ -171,13 +171,13 @@ func (o *Org) groupsWithin(set toolgroups.GroupSet, limits []constraint) toolgro
 // VisibleRole returns a role as an agent may see it. It leaves out groups that the agent may
 // neither use nor grant.
 func (o *Org) VisibleRole(id identity.AgentID, r Role) Role {
-	registry, own := o.config.Groups.CurrentSnapshot(), toolgroups.BoundSet{}
-	grant := registry.BindSet(o.GrantableGroups(id))
+	registry, own := o.config.Groups.CurrentSnapshot(), toolgroups.PinnedSet{}
+	grant := registry.PinOwners(o.GrantableGroups(id))
 	if agent, ok := o.AgentByID(id); ok {
 		role, _ := o.RoleByID(agent.Role)
-		own = toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}
+		own = toolgroups.PinnedSet{Set: role.Use, Owners: role.GroupOwners}
 	}
-	lacks := func(set toolgroups.BoundSet, id toolgroups.GroupID) bool {
+	lacks := func(set toolgroups.PinnedSet, id toolgroups.GroupID) bool {
 		return len(registry.MissingFrom(set, toolgroups.SetOf(id))) > 0
 	}
 	hidden := func(id toolgroups.GroupID) bool { return lacks(grant, id) && lacks(own, id) }

@@ -345,7 +345,7 @@ func TestTask_CallerCeiling(t *testing.T) {
 	}
 }
 
-// The groups of a caller's role stay bound to their owners in the task that it starts.
+// The groups of a caller's role stay pinned to their owners in the task that it starts.
 func TestTask_CeilingKeepsOwners(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Use: of("docs", "workspace")})
@@ -463,7 +463,7 @@ func TestTask_Role(t *testing.T) {
 	})
 }
 
-// The groups of a role are bound to their owners when they are written. A group that was
+// The groups of a role are pinned to their owners when they are written. A group that was
 // unknown then has no effect until the role is updated. When a module is unloaded, its
 // groups have no effect, and another owner does not inherit them.
 func TestRole_BindsGroupsToOwners(t *testing.T) {
@@ -490,7 +490,7 @@ func TestRole_BindsGroupsToOwners(t *testing.T) {
 	f.wantTools(agent, "late_tool", "search")
 }
 
-// An update binds the sets that it names. The others stay bound to the owners that they
+// An update pins the sets that it names. The others stay pinned to the owners that they
 // had, so that a new prompt does not add groups of another owner to a role.
 func TestUpdateRole_KeepsOwnersOfOtherSets(t *testing.T) {
 	f := newFixture(t)

@@ -22,7 +22,7 @@ func TestRole_RejectsVeryManyGroups(t *testing.T) {
 	}
 	many := new(toolgroups.SetOfNames(names...))
 	for _, by := range []identity.Principal{operator, identity.ByAgent(root)} {
-		for _, spec := range []org.RoleSpec{{Use: many}, {Use: new(toolgroups.SetOf()), Grant: many}, {Agent: &org.RoleAgent{DefaultGroups: many}}} {
+		for _, spec := range []org.RoleSpec{{Use: many}, {Use: new(toolgroups.SetOf()), Grant: many}, {Agent: &org.AskSettings{DefaultGroups: many}}} {
 			spec.Name, spec.Prompt = "big", "p"
 			if _, err := f.create(by, spec); errcode.CodeOf(err) != errcode.InvalidRole {
 				t.Errorf("%v created: %.200v", by, err)

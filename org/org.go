@@ -242,8 +242,10 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	o.notifyChanged()
 }
 
-// bind binds a set to the current owners of its groups.
-func (o *Org) bind(set toolgroups.GroupSet) toolgroups.BoundSet { return o.registry().BindSet(set) }
+// pinOwners pins a set to the current owners of its groups.
+func (o *Org) pinOwners(set toolgroups.GroupSet) toolgroups.PinnedSet {
+	return o.registry().PinOwners(set)
+}
 
 func notFound(code errcode.Code, what, id string) error {
 	return errcode.New(code, "there is no %s %q", what, id)

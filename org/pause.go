@@ -99,7 +99,7 @@ func (o *Org) viewUnlessPaused(view *toolgroups.View) *toolgroups.View {
 	if !o.pause.IsSet() {
 		return view
 	}
-	paused := o.config.Groups.CurrentSnapshot().Compile(toolgroups.BoundSet{})
+	paused := o.config.Groups.CurrentSnapshot().Compile(toolgroups.PinnedSet{})
 	paused.SetGating(view.Gating())
 	paused.SetSuspended(orgPausedReason)
 	return paused

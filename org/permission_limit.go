@@ -123,14 +123,14 @@ func ofCaller(limits ...constraint) []constraint {
 
 // evaluate returns the limit in its public form, without the caller of a task.
 func (c constraint) evaluate(s *toolgroups.Snapshot, h *toolgroups.ToolHandle) PermissionLimit {
-	l := PermissionLimit{Kind: c.kind, Rule: c.reason, Allows: s.ReachesTool(c.BoundSet, h)}
+	l := PermissionLimit{Kind: c.kind, Rule: c.reason, Allows: s.ReachesTool(c.PinnedSet, h)}
 	for _, r := range c.RulesFor(h) {
 		l.Bound = strings.TrimPrefix(l.Bound+" and "+r.String(), " and ")
 	}
 	if !l.Allows && c.Only != "" && h.Owner != c.Only {
 		l.Rule = c.serverReason
 	}
-	if g, ok := s.FindClosed(c.BoundSet, h); ok && !l.Allows {
+	if g, ok := s.FindClosed(c.PinnedSet, h); ok && !l.Allows {
 		l.Closed, l.Rule = g.ID, l.Rule+": "+closedText(g)
 	}
 	if c.role != nil {

@@ -86,16 +86,16 @@ func (o *Org) reachOf(id identity.RoleID, find roleLookup, targets []*Role) reac
 		}
 	}
 	if hasBuiltin(snapshot, own, "create_role") {
-		r.tools = namesOf(snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, boundSets(g.limits)...))
+		r.tools = namesOf(snapshot.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, pinnedSets(g.limits)...))
 	}
 	return r
 }
 
-// boundSets returns the sets of constraints.
-func boundSets(limits []constraint) []toolgroups.BoundSet {
-	sets := make([]toolgroups.BoundSet, len(limits))
+// pinnedSets returns the sets of constraints.
+func pinnedSets(limits []constraint) []toolgroups.PinnedSet {
+	sets := make([]toolgroups.PinnedSet, len(limits))
 	for i, l := range limits {
-		sets[i] = l.BoundSet
+		sets[i] = l.PinnedSet
 	}
 	return sets
 }

@@ -57,7 +57,7 @@ func (o *Org) RoleHasGroup(id identity.RoleID, group toolgroups.GroupID) bool {
 	if role.Use.IsAll() {
 		sets = append(sets, ceiling(o.lookupRole, role)...)
 	}
-	return !slices.ContainsFunc(sets, func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
+	return !slices.ContainsFunc(sets, func(c constraint) bool { return !o.registry().CoversGroup(c.PinnedSet, group) })
 }
 
 // CallerView returns the View and the workflow state of an external caller, as
@@ -81,7 +81,7 @@ func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state str
 func (o *Org) previewScope(id identity.RoleID, groups toolgroups.GroupSet, limits ...constraint) *scope {
 	root := &scope{role: RootRole, root: true, bounds: limits}
 	if !groups.IsAll() {
-		root.bounds = append(root.bounds, constraint{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups})
+		root.bounds = append(root.bounds, constraint{PinnedSet: o.pinOwners(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups})
 	}
 	if id == RootRole {
 		return root

@@ -68,7 +68,7 @@ type Role struct {
 	Server        string                                       `json:"server,omitempty"`   // restricts its agents, and the agents they create, to the tools of this server
 	Tasks         RoleTasks                                    `json:"tasks,omitzero"`     // only of declared roles
 	Result        *ResultSpec                                  `json:"result,omitempty"`   // what its agents' results must be; nil for any result
-	Agent         *RoleAgent                                   `json:"agent,omitempty"`    // lets its callers ask its agents; only of declared roles
+	Agent         *AskSettings                                 `json:"agent,omitempty"`    // lets its callers ask its agents; only of declared roles
 	States        []string                                     `json:"states,omitempty"`   // workflow states in which its callers may begin; only of declared roles
 	Approval      []approval.Rule                              `json:"approval,omitempty"` // which calls of its agents and callers, and of those below, wait for people; only of declared roles
 	Bind          bounds.Bind                                  `json:"bind,omitempty"`     // bounds the arguments of tools wherever it uses or grants them
@@ -130,7 +130,7 @@ type RoleSpec struct {
 	Server    *string
 	TasksAs   *string         // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
 	Result    *ResultSpec     // nil is any result; in an update it keeps its value
-	Agent     *RoleAgent      // nil lets its callers ask no agents; in an update it keeps its value
+	Agent     *AskSettings    // nil lets its callers ask no agents; in an update it keeps its value
 	States    []string        // in an update nil keeps its value
 	Approval  []approval.Rule // in an update nil keeps its value
 	Bind      bounds.Bind     // nil adds no bound; in an update it keeps its value, and an empty one removes all bounds
@@ -202,7 +202,7 @@ func (o *Org) ConfiguredRole(name string) (Role, bool) {
 func (o *Org) FindRole(idOrName string) (Role, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	r, err := o.findActive(identity.ByOperator(""), idOrName)
+	r, err := o.findActiveRole(identity.ByOperator(""), idOrName)
 	if err != nil {
 		return Role{}, err
 	}
@@ -221,9 +221,9 @@ func (o *Org) SuggestRole(name string) string {
 	return textutil.SuggestName(name, known)
 }
 
-// findActive returns the active role that an id or exactly a name means for by. It returns the
+// findActiveRole returns the active role that an id or exactly a name means for by. It returns the
 // errors of FindRole. It must be called with mu held.
-func (o *Org) findActive(by identity.Principal, idOrName string) (r *Role, err error) {
+func (o *Org) findActiveRole(by identity.Principal, idOrName string) (r *Role, err error) {
 	switch found, known := o.roles[identity.RoleID(idOrName)]; {
 	case known && o.mayFind(by, found):
 		r = found
@@ -253,7 +253,7 @@ func (o *Org) ListRoles() []Role {
 //
 // A nil Use is the default of the organization (RoleConfig.Default), within what by may grant. A
 // nil Grant is Use if Use contains org_management, else empty. Use and Grant must be
-// within what by may grant. The groups are bound to their current owners.
+// within what by may grant. The groups are pinned to their current owners.
 //
 // CreateRole is idempotent. It may find a role with this id, active or deleted, or a role
 // of by with the same name and content. Then it returns that role and no Changes.
@@ -398,7 +398,7 @@ func checkRevision(old *Role, spec RoleSpec) error {
 // checkOrigin rejects a change of a role by a grantor that does not define it. The operator changes
 // the roles of agents and of the operator. The configuration changes its own roles.
 func checkOrigin(verb string, old *Role, m grantor) error {
-	if (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig) {
+	if (old.CreatedBy == CreatorConfig) != (m.createdBy == CreatorConfig) {
 		return errcode.New(errcode.Conflict, "%s role %q: it is defined by the configuration; %s it in the file", verb, old.Name, verb)
 	}
 	return nil
@@ -434,7 +434,7 @@ func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 // revise returns a copy of old with the changes of spec.
 func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	merged := spec.mergedWith(old)
-	if editor.name == CreatorConfig { // the file is complete: zero values are meant
+	if editor.createdBy == CreatorConfig { // the file is complete: zero values are meant
 		merged.Description, merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Description, spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server, merged.Result = spec.Pattern, spec.ToolGated, spec.Server, spec.Result
 		merged.Agent, merged.States, merged.Approval, merged.Bind = spec.Agent, spec.States, spec.Approval, spec.Bind
@@ -502,7 +502,7 @@ func (r *Role) formerNames(name string) []string {
 }
 
 // rebindOwners returns the group owners of a changed role. Groups of the Sets in spec
-// are bound to their current owners; groups that are away and all other groups keep theirs.
+// are pinned to their current owners; groups that are away and all other groups keep theirs.
 func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {
@@ -578,7 +578,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if err := checkResult(spec); err != nil {
 		return nil, err
 	}
-	if err := checkRequests(creator, spec); err != nil {
+	if err := checkRequestFields(creator, spec); err != nil {
 		return nil, err
 	}
 	if err := checkApproval(creator, spec); err != nil {
@@ -593,12 +593,12 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if err := o.checkGrant(creator, spec.Name, use, grant); err != nil {
 		return nil, err
 	}
-	owners := o.bind(use).Owners
-	maps.Copy(owners, o.bind(grant).Owners)
+	owners := o.pinOwners(use).Owners
+	maps.Copy(owners, o.pinOwners(grant).Owners)
 	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server), Result: spec.Result.normalized(),
 		Agent: spec.Agent, States: slices.Clone(spec.States), Approval: slices.Clone(spec.Approval), Bind: storedBind(spec.Bind),
-		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
+		CreatedBy: creator.createdBy, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}
 	made.Suspension = o.suspensionOf(made)
@@ -648,8 +648,8 @@ func (r *Role) grantLimit(reason string) constraint { return r.limit(r.Grant, re
 
 // Bound returns a set of r, which is its Use or its Grant. The result has the owners and the server
 // that restrict r, and the bounds on arguments.
-func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.BoundSet {
-	b := toolgroups.BoundSet{Set: set, Owners: r.GroupOwners, Bind: r.Bind}
+func (r *Role) Bound(set toolgroups.GroupSet) toolgroups.PinnedSet {
+	b := toolgroups.PinnedSet{Set: set, Owners: r.GroupOwners, Bind: r.Bind}
 	if r.Server != "" {
 		b.Only = toolgroups.ServerOwner(r.Server)
 	}
@@ -665,7 +665,7 @@ func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Suspended() {
 		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is paused", role: r, suspended: true, approval: r.Approval}
 	}
-	c := constraint{BoundSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r, approval: r.Approval}
+	c := constraint{PinnedSet: r.Bound(set), Hosts: r.hosts(), gating: r.ToolGated, reason: reason, role: r, approval: r.Approval}
 	if c.Only != "" {
 		c.serverReason = "the server " + r.Server + " of role " + r.Name
 	}

@@ -43,14 +43,14 @@ type roleIndex struct {
 	root          *Role                // of root; not in roles, and never changed
 	lost          lostRoles            // roles whose records are damaged
 	defaultGroups toolgroups.GroupSet  // Use of roles that are created without one
-	draft         *toolgroups.Snapshot // what sets are bound to; nil for the current registry
+	draft         *toolgroups.Snapshot // what sets are pinned to; nil for the current registry
 }
 
 func newRoleIndex() roleIndex {
 	return roleIndex{roles: map[identity.RoleID]*Role{}, activeRoles: map[string][]*Role{}, reservedNames: map[string]bool{}, root: unlimitedRoot(), defaultGroups: toolgroups.AllGroups()}
 }
 
-// copyFor returns a copy of x whose sets are bound to a snapshot.
+// copyFor returns a copy of x whose sets are pinned to a snapshot.
 func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 	return roleIndex{
 		roles: maps.Clone(x.roles), activeRoles: maps.Clone(x.activeRoles), reservedNames: maps.Clone(x.reservedNames), lost: x.lost.clone(),
@@ -98,7 +98,7 @@ type rolePlan struct {
 
 // ApplyRoles replaces the roles of the configuration in one step with a change of the
 // registry, which it publishes. Roles of the configuration that c does not name are
-// deleted, unless Keep is set. The other roles are created or updated. Sets are bound to
+// deleted, unless Keep is set. The other roles are created or updated. Sets are pinned to
 // the owners that groups have after the change. ApplyRoles returns the roles that it has
 // changed, with RootRole if what root may grant or the rules of Approval have changed.
 //
@@ -214,7 +214,7 @@ func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	case old.MatchesSpec(spec):
 		return nil, nil
 	}
-	next, err := o.revise(grantor{name: CreatorConfig, role: CreatorConfig}, old, spec)
+	next, err := o.revise(grantor{createdBy: CreatorConfig, role: CreatorConfig}, old, spec)
 	if err != nil {
 		return nil, err
 	}

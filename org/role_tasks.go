@@ -134,13 +134,13 @@ func (o *Org) TaskView(id identity.RoleID) *toolgroups.View {
 // taskView is TaskView with a snapshot and the roles that find returns.
 func (o *Org) taskView(snapshot *toolgroups.Snapshot, find roleLookup, id identity.RoleID) *toolgroups.View {
 	if !o.mayStartTasks(snapshot, find, id) {
-		return snapshot.Compile(toolgroups.BoundSet{})
+		return snapshot.Compile(toolgroups.PinnedSet{})
 	}
-	var sets []toolgroups.BoundSet
+	var sets []toolgroups.PinnedSet
 	for _, l := range callerTaskLimits(find, id) {
-		sets = append(sets, l.BoundSet)
+		sets = append(sets, l.PinnedSet)
 	}
-	return snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, sets...)
+	return snapshot.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, sets...)
 }
 
 // bindTasks returns the RoleTasks of a specification, bound to the id of the role that it
@@ -148,14 +148,14 @@ func (o *Org) taskView(snapshot *toolgroups.Snapshot, find roleLookup, id identi
 // on roles of their own. The roles of a configuration are bound when all are there (planTasks).
 func (o *Org) bindTasks(editor grantor, r *Role, spec RoleSpec, kept RoleTasks) (RoleTasks, error) {
 	switch {
-	case spec.TasksAs == nil || editor.name == CreatorConfig:
+	case spec.TasksAs == nil || editor.createdBy == CreatorConfig:
 		return kept, nil
-	case editor.name != CreatorOperator || !r.isDeclared():
+	case editor.createdBy != CreatorOperator || !r.isDeclared():
 		return RoleTasks{}, errcode.New(errcode.InvalidRole, "role %q: tasks.as is only for roles that the operator has created; create one for the callers", r.Name).With("field", "tasks")
 	case *spec.TasksAs == "":
 		return RoleTasks{}, nil
 	}
-	as, err := o.findActive(identity.ByOperator(""), *spec.TasksAs)
+	as, err := o.findActiveRole(identity.ByOperator(""), *spec.TasksAs)
 	if err != nil {
 		return RoleTasks{}, errcode.New(errcode.InvalidRole, "role %q: tasks.as: %s", r.Name, errcode.Message(err)).With("field", "tasks")
 	}

@@ -13,12 +13,12 @@ const rootGrantKey = "rootGrant"
 
 // rootRoleFor returns the role of root with what it may grant. It is never stored as a
 // role, and uses nothing: what root uses does not come from a role.
-func rootRoleFor(grant toolgroups.BoundSet) *Role {
+func rootRoleFor(grant toolgroups.PinnedSet) *Role {
 	return &Role{ID: RootRole, Name: RootRole, Status: Active, Grant: grant.Set, GroupOwners: grant.Owners}
 }
 
 // unlimitedRoot returns the role of a root that may grant everything.
-func unlimitedRoot() *Role { return rootRoleFor(toolgroups.BoundSet{Set: toolgroups.AllGroups()}) }
+func unlimitedRoot() *Role { return rootRoleFor(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}) }
 
 // rootLimits returns the limit on what root may grant, none if it may grant everything.
 func rootLimits(find roleLookup) []constraint {
@@ -35,16 +35,16 @@ func rootLimits(find roleLookup) []constraint {
 // grantsNothing reports whether root may grant no group, so that it creates no roles.
 func (r *Role) grantsNothing() bool { return !r.Grant.IsAll() && len(r.Grant.GroupIDs()) == 0 }
 
-// planRootGrant sets what root may grant in the current roleIndex. Groups stay bound to
+// planRootGrant sets what root may grant in the current roleIndex. Groups stay pinned to
 // their owners unless the list changes. It returns the change, none if nothing changes.
 func (o *Org) planRootGrant(set toolgroups.GroupSet) []RoleEdit {
 	if set.Equal(o.root.Grant) {
 		return nil
 	}
-	bound, rules := o.bind(set), o.root.Approval
-	o.root = rootRoleFor(bound)
+	pinned, rules := o.pinOwners(set), o.root.Approval
+	o.root = rootRoleFor(pinned)
 	o.root.Approval = rules
-	stored := newRecord(KindMeta, rootGrantKey, bound)
+	stored := newRecord(KindMeta, rootGrantKey, pinned)
 	if set.IsAll() {
 		stored.Value = nil
 	}
@@ -60,25 +60,25 @@ func (o *Org) loadRootGrant(source RecordSource) {
 			o.root = rootRoleFor(decodeRootGrant(r, err))
 			return
 		case r.Key == "" && err != nil:
-			o.root = rootRoleFor(toolgroups.BoundSet{})
+			o.root = rootRoleFor(toolgroups.PinnedSet{})
 		}
 	}
 }
 
 // decodeRootGrant returns the set in a record, the empty set if the record cannot be read.
-func decodeRootGrant(r StoredRecord, err error) (grant toolgroups.BoundSet) {
+func decodeRootGrant(r StoredRecord, err error) (grant toolgroups.PinnedSet) {
 	if err != nil || json.Unmarshal(r.Value, &grant) != nil {
-		return toolgroups.BoundSet{}
+		return toolgroups.PinnedSet{}
 	}
 	return grant
 }
 
-// RootGrant returns what root may grant, bound to the owners that the groups had when the
+// RootGrant returns what root may grant, pinned to the owners that the groups had when the
 // configuration was written.
-func (o *Org) RootGrant() toolgroups.BoundSet {
+func (o *Org) RootGrant() toolgroups.PinnedSet {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return toolgroups.BoundSet{Set: o.root.Grant, Owners: o.root.GroupOwners}
+	return toolgroups.PinnedSet{Set: o.root.Grant, Owners: o.root.GroupOwners}
 }
 
 // grantorFor returns p as the grantor of a role that it spawns agents of. Root may spawn agents of

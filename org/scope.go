@@ -113,7 +113,7 @@ func (s *scope) permissions(find roleLookup) (use constraint, limits []constrain
 	case s.orphaned:
 		return denyAll("the agent's parent or task does not exist"), nil
 	case s.root: // the bounds of a task limit what root grants, never what it uses
-		return constraint{BoundSet: toolgroups.BoundSet{
+		return constraint{PinnedSet: toolgroups.PinnedSet{
 			Set:    toolgroups.SetOf(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, reason: "root uses org_management alone", kind: LimitUse}, nil
@@ -164,11 +164,11 @@ func (s *scope) taskLimits(find roleLookup) []constraint {
 // compile returns the View of s. It is tool-gated if the role or one of the limits is.
 func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgroups.View {
 	use, limits := s.permissions(find)
-	gating, sets := use.gating, make([]toolgroups.BoundSet, len(limits))
+	gating, sets := use.gating, make([]toolgroups.PinnedSet, len(limits))
 	for i, l := range limits {
-		gating, sets[i] = max(gating, l.gating), l.BoundSet
+		gating, sets[i] = max(gating, l.gating), l.PinnedSet
 	}
-	view := snapshot.Compile(use.BoundSet, sets...)
+	view := snapshot.Compile(use.PinnedSet, sets...)
 	view.SetGating(gating)
 	snapshot.SetApprovalRules(view, s.approvalRules(find, append(limits, use)))
 	if why := suspensionReason(use, limits); why != "" {

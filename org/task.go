@@ -46,46 +46,46 @@ func (s TaskStatus) Ended() bool { return s == Done || s == Failed || s == Cance
 // limited by Ceiling, Groups, Network and CallerRole. Zero values of Ceiling and Groups allow
 // nothing.
 type Task struct {
-	ID            identity.TaskID      `json:"id"`
-	Text          string               `json:"text"`
-	Caller        string               `json:"caller"`                  // identity.Principal.String
-	Top           identity.AgentID     `json:"agent"`                   // its first agent: root, or an agent of the role it names
-	CallerRole    identity.RoleID      `json:"callerRole,omitempty"`    // role of an external caller, whose current permissions limit the task
-	As            identity.RoleID      `json:"as,omitempty"`            // tasks.as of that role when the task started
-	Ceiling       toolgroups.BoundSet  `json:"ceiling"`                 // what the caller may use, when the task started
-	Groups        toolgroups.BoundSet  `json:"groups"`                  // the requested restriction; All if there is none
-	Hosts         []hosts.HostRule     `json:"hosts,omitempty"`         // limits on the caller's requests, when the task started
-	Binds         []bounds.Bind        `json:"binds,omitempty"`         // bounds on the caller's arguments, when the task started
-	State         string               `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
-	Workspace     string               `json:"workspace,omitempty"`     // a directory that all agents share
-	WorkspaceName string               `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
-	ReadOnly      bool                 `json:"readOnly,omitempty"`      // of the workspace
-	Input         json.RawMessage      `json:"input,omitempty"`         // data of the caller, a JSON object; the first message has it
-	Schema        json.RawMessage      `json:"schema,omitempty"`        // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
-	Config        string               `json:"config,omitempty"`        // hash of the blob with the recorded configuration
-	Status        TaskStatus           `json:"status"`
-	Result        json.RawMessage      `json:"result,omitempty"`
-	Incomplete    model.StopReason     `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
-	Error         *TaskError           `json:"error,omitempty"`
-	Pause         *TaskPause           `json:"pause,omitempty"`           // why it is paused; nil unless Status is Paused
-	Held          *Pause               `json:"held,omitempty"`            // who has paused it until it is resumed; nil if it may run
-	Asked         bool                 `json:"asked,omitempty"`           // a request to its first agent (TaskSpec.Ask)
-	Requested     *toolgroups.GroupSet `json:"requestedGroups,omitempty"` // the groups that the request named; nil if it named none
-	Open          bool                 `json:"open,omitempty"`            // it does not end with the turn of its first agent
-	Driven        bool                 `json:"driven,omitempty"`          // a Go program makes the calls of its first agent, which is root and has no model
-	Budget        ModelAllowance       `json:"budget,omitzero"`           // what its models may use, if that is less than the organization's budget
-	Extra         ModelAllowance       `json:"extra,omitzero"`            // what its models may use beyond the budgets
-	CreatedAt     time.Time            `json:"createdAt"`
-	EndedAt       time.Time            `json:"endedAt,omitzero"`
-	FirstSeq      uint64               `json:"firstSeq"`               // its events have higher sequence numbers
-	EndSeq        uint64               `json:"endSeq,omitempty"`       // the event of its end has a higher sequence number, those of ends before a retry a lower one
-	Key           string               `json:"key,omitempty"`          // idempotency key, unique among the tasks of its caller
-	Timeout       time.Duration        `json:"timeout,omitempty"`      // from the start to Deadline; a retry moves Deadline
-	Deadline      time.Time            `json:"deadline,omitzero"`      // when the task is cancelled, without the pauses of the organization since PausedBefore; zero for no limit
-	PausedBefore  time.Duration        `json:"pausedBefore,omitempty"` // how long the organization had been paused when Deadline was set
-	Request       string               `json:"request,omitempty"`      // digest of what its caller asked for; only with a key
-	Trigger       *TaskTrigger         `json:"trigger,omitempty"`      // the trigger that started it; nil for none
-	Network       *toolgroups.BoundSet `json:"network,omitempty"`      // limit of the network from which it was started; nil for none
+	ID            identity.TaskID       `json:"id"`
+	Text          string                `json:"text"`
+	Caller        string                `json:"caller"`                  // identity.Principal.String
+	Top           identity.AgentID      `json:"agent"`                   // its first agent: root, or an agent of the role it names
+	CallerRole    identity.RoleID       `json:"callerRole,omitempty"`    // role of an external caller, whose current permissions limit the task
+	As            identity.RoleID       `json:"as,omitempty"`            // tasks.as of that role when the task started
+	Ceiling       toolgroups.PinnedSet  `json:"ceiling"`                 // what the caller may use, when the task started
+	Groups        toolgroups.PinnedSet  `json:"groups"`                  // the requested restriction; All if there is none
+	Hosts         []hosts.HostRule      `json:"hosts,omitempty"`         // limits on the caller's requests, when the task started
+	Binds         []bounds.Bind         `json:"binds,omitempty"`         // bounds on the caller's arguments, when the task started
+	State         string                `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
+	Workspace     string                `json:"workspace,omitempty"`     // a directory that all agents share
+	WorkspaceName string                `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
+	ReadOnly      bool                  `json:"readOnly,omitempty"`      // of the workspace
+	Input         json.RawMessage       `json:"input,omitempty"`         // data of the caller, a JSON object; the first message has it
+	Schema        json.RawMessage       `json:"schema,omitempty"`        // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
+	Config        string                `json:"config,omitempty"`        // hash of the blob with the recorded configuration
+	Status        TaskStatus            `json:"status"`
+	Result        json.RawMessage       `json:"result,omitempty"`
+	Incomplete    model.StopReason      `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
+	Error         *TaskError            `json:"error,omitempty"`
+	Pause         *TaskPause            `json:"pause,omitempty"`           // why it is paused; nil unless Status is Paused
+	Held          *Pause                `json:"held,omitempty"`            // who has paused it until it is resumed; nil if it may run
+	Asked         bool                  `json:"asked,omitempty"`           // a request to its first agent (TaskSpec.Ask)
+	Requested     *toolgroups.GroupSet  `json:"requestedGroups,omitempty"` // the groups that the request named; nil if it named none
+	Open          bool                  `json:"open,omitempty"`            // it does not end with the turn of its first agent
+	Driven        bool                  `json:"driven,omitempty"`          // a Go program makes the calls of its first agent, which is root and has no model
+	Budget        ModelAllowance        `json:"budget,omitzero"`           // what its models may use, if that is less than the organization's budget
+	Extra         ModelAllowance        `json:"extra,omitzero"`            // what its models may use beyond the budgets
+	CreatedAt     time.Time             `json:"createdAt"`
+	EndedAt       time.Time             `json:"endedAt,omitzero"`
+	FirstSeq      uint64                `json:"firstSeq"`               // its events have higher sequence numbers
+	EndSeq        uint64                `json:"endSeq,omitempty"`       // the event of its end has a higher sequence number, those of ends before a retry a lower one
+	Key           string                `json:"key,omitempty"`          // idempotency key, unique among the tasks of its caller
+	Timeout       time.Duration         `json:"timeout,omitempty"`      // from the start to Deadline; a retry moves Deadline
+	Deadline      time.Time             `json:"deadline,omitzero"`      // when the task is cancelled, without the pauses of the organization since PausedBefore; zero for no limit
+	PausedBefore  time.Duration         `json:"pausedBefore,omitempty"` // how long the organization had been paused when Deadline was set
+	Request       string                `json:"request,omitempty"`      // digest of what its caller asked for; only with a key
+	Trigger       *TaskTrigger          `json:"trigger,omitempty"`      // the trigger that started it; nil for none
+	Network       *toolgroups.PinnedSet `json:"network,omitempty"`      // limit of the network from which it was started; nil for none
 }
 
 // TaskError is the reason why a task failed.
@@ -166,7 +166,7 @@ type TaskSpec struct {
 	Caller        identity.Principal
 	Role          string               // id or name of the role of the top agent; "" is root
 	Groups        *toolgroups.GroupSet // restricts what root grants and what all agents below it use; nil is no restriction
-	State         string               // in which its agents start; "" is the state of the external caller, Undefined for others
+	State         string               // in which its agents start; "" is the state of the external caller, UndefinedState for others
 	Workspace     string               // a directory; only of the operator
 	WorkspaceName string               // of a configured workspace; not together with Workspace
 	ReadOnly      bool                 // of the workspace
@@ -176,7 +176,7 @@ type TaskSpec struct {
 	Schema        json.RawMessage      // JSON schema that the result must fit; nil for the schema of the role, if any
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
 	Budget        ModelAllowance       // of the task's models; for a zero field, the organization's field counts
-	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then the groups of the role (RoleAgent)
+	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then the groups of the role (AskSettings)
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
@@ -281,16 +281,16 @@ func (t *Task) isValid() bool {
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
-		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller could use when the task started", serverReason: "the server of the task's caller", kind: LimitCallerStart, ofCaller: true})
+		list = append(list, constraint{PinnedSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller could use when the task started", serverReason: "the server of the task's caller", kind: LimitCallerStart, ofCaller: true})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to", kind: LimitTaskGroups})
+		list = append(list, constraint{PinnedSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to", kind: LimitTaskGroups})
 	}
 	if t.Network != nil {
 		list = append(list, networkLimit(*t.Network))
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach", kind: LimitHosts})
+		list = append(list, constraint{PinnedSet: toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach", kind: LimitHosts})
 	}
 	return append(list, startBounds(t.Binds)...)
 }
@@ -329,7 +329,7 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 		task.Budget = task.Budget.Within(role.Limits.Budget)
 	}
 	o.limitTaskTime(&task, agent.Role)
-	changes := o.storeStartState(s, begin)
+	changes := o.setStartState(s, begin)
 	o.addTask(task.summary())
 	return task, agent, slices.Concat(changes, o.addAgent(&agent, nil), []RecordChange{newRecord(KindTask, string(id), task)}), nil
 }
@@ -384,7 +384,7 @@ func checkTaskSpec(s *TaskSpec) error {
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	m, err := o.taskGrantor(s.Caller)
 	if err == nil && s.Ask {
-		err = o.checkAsks(s)
+		err = o.checkMayAsk(s)
 	}
 	if err != nil {
 		return err
@@ -394,18 +394,18 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	if err != nil {
 		return err
 	}
-	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
+	task.Ceiling, task.Groups, task.Hosts = o.pinOwners(ceiling), o.pinOwners(narrow), hostRules(m.limits)
 	task.Binds = bindRules(m.limits)
 	for _, limit := range networkLimits(s.Caller) { // Ceiling has ids only: groups above them may have hours
-		task.Network = &limit.BoundSet
+		task.Network = &limit.PinnedSet
 	}
 	if role, ok := o.roles[s.Caller.Role]; ok && s.Caller.Kind == identity.Caller {
 		task.As = role.Tasks.As
 	}
-	for _, limit := range m.limits { // keep the owners to which the caller's own groups are bound
+	for _, limit := range m.limits { // keep the owners to which the caller's own groups are pinned
 		restrictOwner(&task.Ceiling, limit.Only)
 		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.GroupOwner) bool {
-			return !limit.Set.IsAll() && limit.Owners[id] != owner && !o.registry().CoversGroup(limit.BoundSet, id)
+			return !limit.Set.IsAll() && limit.Owners[id] != owner && !o.registry().CoversGroup(limit.PinnedSet, id)
 		})
 	}
 	return nil
@@ -415,11 +415,11 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 func (o *Org) taskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
 	switch {
 	case s.Groups == nil && s.Ask:
-		return o.askedGroups(m, ceiling, s)
+		return o.defaultAskGroups(m, ceiling, s)
 	case s.Groups == nil:
 		return toolgroups.AllGroups(), nil
 	}
-	if missing := o.registry().MissingFrom(o.bind(ceiling), *s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
+	if missing := o.registry().MissingFrom(o.pinOwners(ceiling), *s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
 		return *s.Groups, errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", s.Groups, missing)
 	}
 	if unknown := o.unknownTo(m, *s.Groups); len(unknown) > 0 {
@@ -430,7 +430,7 @@ func (o *Org) taskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (to
 
 // restrictOwner restricts b to the tools of an owner, "" for no restriction. If b is
 // restricted to another owner already, it becomes empty.
-func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
+func restrictOwner(b *toolgroups.PinnedSet, only toolgroups.GroupOwner) {
 	switch {
 	case only == "" || b.Only == only:
 	case b.Only == "":
@@ -447,7 +447,7 @@ func (o *Org) newTopAgent(task *Task, s TaskSpec) (Agent, error) {
 	if s.Role == "" {
 		return agent, nil
 	}
-	role, err := o.findActive(s.Caller, s.Role)
+	role, err := o.findActiveRole(s.Caller, s.Role)
 	if err != nil {
 		return agent, err
 	}

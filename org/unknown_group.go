@@ -15,7 +15,7 @@ import (
 // one: a group that old holds and that is away is known. The operator may allow unknown
 // groups; they have no effect until the role is written again.
 func (o *Org) checkKnown(creator grantor, spec RoleSpec, old *Role) error {
-	if spec.AllowUnknown && creator.name == CreatorOperator {
+	if spec.AllowUnknown && creator.createdBy == CreatorOperator {
 		return nil
 	}
 	var unknown []toolgroups.GroupID
@@ -34,7 +34,7 @@ func (o *Org) checkKnown(creator grantor, spec RoleSpec, old *Role) error {
 		return nil
 	}
 	advice := "; name groups that exist"
-	if creator.name == CreatorOperator {
+	if creator.createdBy == CreatorOperator {
 		advice += ", or allow unknown ones (allowUnknown, --allow-unknown)"
 	}
 	return o.unknownGroupsError(creator, "role "+strconv.Quote(spec.Name), advice, unknown)
@@ -84,8 +84,8 @@ func (o *Org) groupsOf(g grantor) []string {
 	registry := o.registry()
 	var list []string
 	for _, id := range registry.GroupIDs() {
-		part, ok := toolgroups.FirstPart(id, func(part toolgroups.GroupID) bool {
-			return !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !registry.ReachesGroup(limit.BoundSet, part) })
+		part, ok := toolgroups.WholeOrRead(id, func(part toolgroups.GroupID) bool {
+			return !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !registry.ReachesGroup(limit.PinnedSet, part) })
 		})
 		if ok {
 			list = append(list, string(part))
@@ -106,7 +106,7 @@ func (o *Org) unknownTo(g grantor, set toolgroups.GroupSet) []toolgroups.GroupID
 	})
 }
 
-// registry returns the registry to which sets are bound.
+// registry returns the registry to which sets are pinned.
 func (o *Org) registry() *toolgroups.Snapshot {
 	if o.draft != nil {
 		return o.draft

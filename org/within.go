@@ -12,7 +12,7 @@ import (
 )
 
 // LimitTo returns a limit to some groups as a text for identity.Principal.Within. The groups
-// are bound to the owners that they have now. A group without an owner has no effect, also if
+// are pinned to the owners that they have now. A group without an owner has no effect, also if
 // it is registered later. AllGroups is "", which is no limit.
 func (o *Org) LimitTo(set toolgroups.GroupSet) string {
 	if set.IsAll() {
@@ -20,7 +20,7 @@ func (o *Org) LimitTo(set toolgroups.GroupSet) string {
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	text, _ := json.Marshal(o.bind(set)) // sets and maps of strings always marshal
+	text, _ := json.Marshal(o.pinOwners(set)) // sets and maps of strings always marshal
 	return string(text)
 }
 
@@ -30,16 +30,16 @@ func networkLimits(p identity.Principal) []constraint {
 	if p.Within == "" {
 		return nil
 	}
-	var bound toolgroups.BoundSet
-	if json.Unmarshal([]byte(p.Within), &bound) != nil || bound.Set.IsAll() {
-		bound = toolgroups.BoundSet{}
+	var pinned toolgroups.PinnedSet
+	if json.Unmarshal([]byte(p.Within), &pinned) != nil || pinned.Set.IsAll() {
+		pinned = toolgroups.PinnedSet{}
 	}
-	return []constraint{networkLimit(bound)}
+	return []constraint{networkLimit(pinned)}
 }
 
 // networkLimit returns the limit to the groups of a network.
-func networkLimit(bound toolgroups.BoundSet) constraint {
-	return constraint{BoundSet: bound, Hosts: hosts.AnyHost(), reason: "the groups of the network that the request comes from", kind: LimitNetwork}
+func networkLimit(pinned toolgroups.PinnedSet) constraint {
+	return constraint{PinnedSet: pinned, Hosts: hosts.AnyHost(), reason: "the groups of the network that the request comes from", kind: LimitNetwork}
 }
 
 // CallerHasGroup reports whether the role of a caller uses a group (RoleHasGroup), and the
@@ -52,7 +52,7 @@ func (o *Org) CallerHasGroup(p identity.Principal, group toolgroups.GroupID) boo
 func (o *Org) networkCovers(p identity.Principal, group toolgroups.GroupID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return !slices.ContainsFunc(networkLimits(p), func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
+	return !slices.ContainsFunc(networkLimits(p), func(c constraint) bool { return !o.registry().CoversGroup(c.PinnedSet, group) })
 }
 
 // CallerMayStartTasks reports whether a caller may start tasks: callers in its role may

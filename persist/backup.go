@@ -62,7 +62,7 @@ func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, 
 	if err != nil {
 		return 0, err
 	}
-	temp, err := CreateDraft(filepath.Dir(path), partPattern)
+	temp, err := CreateDraft(filepath.Dir(path), draftPattern)
 	if err != nil {
 		return 0, err
 	}

@@ -121,7 +121,7 @@ func makeDir(path string) (made madeFiles, err error) {
 	return made, err
 }
 
-// madeFiles is what Open has created.
+// madeFiles is what Open or RestoreBackup has created.
 type madeFiles struct {
 	dirs []string // parents before their children
 	file bool     // the data file

@@ -48,7 +48,7 @@ func (s *Store) saveBeside(path string) (saved string, seq uint64, err error) {
 	if _, err := makeDir(dir); err != nil {
 		return "", 0, err
 	}
-	part, err := CreateDraft(dir, partPattern)
+	part, err := CreateDraft(dir, draftPattern)
 	if err != nil {
 		return "", 0, err
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// partPattern matches the names of backups that RestoreBackup has not checked yet.
-const partPattern = FileName + "-*.part"
+// draftPattern matches the names of drafts: copies of a data file that are not complete, or not
+// checked yet.
+const draftPattern = FileName + "-*.part"
 
 // RestoreBackup creates the data file of the directory dir from a backup. It creates the
 // directory if it does not exist. The file gets its name after it is checked and on disk.
@@ -21,7 +22,7 @@ const partPattern = FileName + "-*.part"
 // directory.
 //
 // The error has the code Conflict if there is a data file already, which is not changed.
-// It also returns the errors of VerifyBackup and of reading from.
+// It also returns the errors of VerifyBackup, those of the reader, and errors of the file system.
 func RestoreBackup(ctx context.Context, from io.Reader, dir string) error {
 	made, err := makeDir(dir)
 	if err != nil {
@@ -39,12 +40,12 @@ func restoreIn(ctx context.Context, from io.Reader, dir string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return errExists(path)
 	}
-	part, err := CreateDraft(dir, partPattern)
+	part, err := CreateDraft(dir, draftPattern)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(part.Name()), part.Close()) }()
-	if err := unpackBackup(ctx, part, from); err != nil {
+	if err := copyDataFile(ctx, part, from); err != nil {
 		return err
 	}
 	if err := checkCopy(part.Name()); err != nil {
@@ -60,8 +61,8 @@ func errExists(path string) error {
 	return errcode.New(errcode.Conflict, "%s already exists and was not changed; move it away, or restore into another data directory", path)
 }
 
-// unpackBackup writes the data file of a backup to disk, without the trailer.
-func unpackBackup(ctx context.Context, file *os.File, from io.Reader) error {
+// copyDataFile writes the data file of a backup to disk, without the trailer.
+func copyDataFile(ctx context.Context, file *os.File, from io.Reader) error {
 	if _, err := io.Copy(ctxWriter{ctx, file}, from); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ type scanResult struct {
 // pageScanner scans one file.
 type pageScanner struct {
 	file      io.ReaderAt
-	size      int // of a page, in bytes
+	pageSize  int // in bytes
 	pageCount uint64
 	seen      []bool // by page number: whether it was found in use or free
 	result    scanResult
@@ -96,10 +96,10 @@ func (sc *pageScanner) readPage(id uint64, depth int) (*page, error) {
 		return nil, damagedError("page %d does not exist", id)
 	}
 	if sc.buffers[depth] == nil {
-		sc.buffers[depth] = make([]byte, sc.size)
+		sc.buffers[depth] = make([]byte, sc.pageSize)
 	}
 	data := sc.buffers[depth]
-	if _, err := sc.file.ReadAt(data, int64(id)*int64(sc.size)); err != nil {
+	if _, err := sc.file.ReadAt(data, int64(id)*int64(sc.pageSize)); err != nil {
 		return nil, truncatedError(err)
 	}
 	p := sc.newPage(id, data)

@@ -26,13 +26,13 @@ func (sc *pageScanner) newPage(id uint64, data []byte) *page {
 func (p *page) bytes(at, n uint64) ([]byte, error) {
 	end := at + n
 	switch {
-	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.scanner.size):
+	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.scanner.pageSize):
 		return nil, damagedError("page %d refers to data beyond its end", p.id)
 	case end <= uint64(len(p.data)):
 		return p.data[at:end], nil
 	}
 	part := make([]byte, n)
-	_, err := p.scanner.file.ReadAt(part, int64(p.id)*int64(p.scanner.size)+int64(at))
+	_, err := p.scanner.file.ReadAt(part, int64(p.id)*int64(p.scanner.pageSize)+int64(at))
 	return part, truncatedError(err)
 }
 
@@ -63,7 +63,7 @@ func (p *page) element(i int) (e element, err error) {
 	e.flags, e.valueSize = little.Uint32(d), uint64(little.Uint32(d[12:]))
 	begin, size := at+uint64(little.Uint32(d[4:])), uint64(little.Uint32(d[8:]))
 	e.valueAt = begin + size
-	if _, err = p.bytes(e.valueAt, min(e.valueSize, 1)); err == nil && e.valueAt+e.valueSize > (p.overflow+1)*uint64(p.scanner.size) {
+	if _, err = p.bytes(e.valueAt, min(e.valueSize, 1)); err == nil && e.valueAt+e.valueSize > (p.overflow+1)*uint64(p.scanner.pageSize) {
 		err = damagedError("page %d refers to data beyond its end", p.id)
 	}
 	if err != nil {

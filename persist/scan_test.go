@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -101,6 +102,9 @@ func TestInspect_DetectsDamage(t *testing.T) {
 		{"free page in use", "used twice", func(f []byte) { addFree(t, f, uint64(branch/4096)) }},
 		{"newer meta page", "the last commit is unknown", func(f []byte) { f[newestMeta(f)+16+20]++ }},
 		{"older meta page", "the last commit is unknown", func(f []byte) { f[4096-newestMeta(f)+16+20]++ }},
+		{"no magic number", "one of its first two pages is damaged", func(f []byte) { f[4096+16]++ }},
+		{"a meta page with too few pages", "its meta page names only 2 pages", func(f []byte) { setPageCount(f, 2) }},
+		{"a meta page with more pages than the file", fmt.Sprintf("it has %d of %d bytes", len(file), len(file)+4096), func(f []byte) { setPageCount(f, uint64(len(f)/4096+1)) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,6 +145,15 @@ func newestMeta(file []byte) int {
 		return 0
 	}
 	return 4096
+}
+
+// setPageCount sets the number of pages in the newer meta page, and its checksum.
+func setPageCount(file []byte, n uint64) {
+	m := file[newestMeta(file)+16:]
+	binary.LittleEndian.PutUint64(m[40:], n)
+	sum := fnv.New64a()
+	sum.Write(m[:56])
+	binary.LittleEndian.PutUint64(m[56:], sum.Sum64())
 }
 
 // addFree adds a page to the list of free pages.

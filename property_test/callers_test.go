@@ -112,7 +112,7 @@ func (c *callerOrg) invoke(p identity.Principal, a *agent, name string) error {
 	if ran := c.groups.Runs.Of(name) - before; out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 || out.Code() != code {
 		return fmt.Errorf("%s in state %q called %q: code %q, ran %d times; want %q", p, a.state, name, out.Code(), ran, code)
 	}
-	// A caller without a record is in the state Undefined: a move to it writes none.
+	// A caller without a record is in UndefinedState: a move to it writes none.
 	if tool, _ := c.groups.Naive.ToolByName(name); allowed && tool.Moves != "" && tool.Moves != toolgroups.StateName(a.state) {
 		a.state = tool.Moves
 	}
@@ -127,7 +127,7 @@ func (c *callerOrg) reset(p identity.Principal, a *agent) error {
 		return fmt.Errorf("reset %s, whose role is active: %v: %w", p, active, err)
 	}
 	if err == nil {
-		a.gone, a.state = false, toolgroups.Undefined
+		a.gone, a.state = false, toolgroups.UndefinedState
 	}
 	return nil
 }

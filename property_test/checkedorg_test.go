@@ -42,7 +42,7 @@ type checkedOrg struct {
 var moduleGroups = []groupSpec{
 	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}, Effect: tool.ReadOnly}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
 	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", Effect: tool.ReadOnly}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
-	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5", Effect: tool.ReadOnly}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
+	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5", Effect: tool.ReadOnly}, {Name: "t6", States: []string{toolgroups.UndefinedState}}}, Refs: []string{"t0"}},
 	{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t7"}}, Refs: []string{"t1", "t3", "create_role"}},
 }
 
@@ -134,7 +134,7 @@ func (o *checkedOrg) start(t *proptest.Choices) error {
 		top.state = task.State
 		if t.OneIn(2) {
 			narrow := toolgroups.SetOf(someOf(t, 5, roleGroupIDs)...)
-			task.Groups, top.taskGroups = &narrow, o.oracle.bind(idsOf(narrow))
+			task.Groups, top.taskGroups = &narrow, o.oracle.pinOwners(idsOf(narrow))
 		}
 		if id, ok := o.anyRole(t); ok && t.OneIn(2) && !o.oracle.roles[id].gone {
 			task.Role, top.role = string(id), id
@@ -213,7 +213,7 @@ func newCall(by identity.Principal) tool.Call {
 }
 
 // anySet returns a random set, mostly within limits; one in four is nil.
-func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups.GroupSet, *ids) {
+func (o *checkedOrg) anySet(t *proptest.Choices, limits []pinnedSet) (*toolgroups.GroupSet, *ids) {
 	if t.OneIn(4) {
 		return nil, nil
 	}
@@ -236,7 +236,7 @@ func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups
 
 // createRole creates a role as an agent, or as the operator if creator is nil.
 func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
-	by, limits := operator, []boundSet(nil)
+	by, limits := operator, []pinnedSet(nil)
 	made := &role{}
 	if creator != nil {
 		by, limits, made.creator = identity.ByAgent(creator.id), o.oracle.grantLimits(creator), creator.role
@@ -302,9 +302,9 @@ func (r *role) heldOwner(id toolgroups.GroupID) toolgroups.GroupOwner {
 	return cmp.Or(r.use.owners[id], r.grant.owners[id])
 }
 
-// rebind binds a set that replaces one of r. Groups that are away stay with their owner.
-func (o *checkedOrg) rebind(r *role, set ids) boundSet {
-	b := o.oracle.bind(set)
+// repin pins a set that replaces one of r. Groups that are away stay with their owner.
+func (o *checkedOrg) repin(r *role, set ids) pinnedSet {
+	b := o.oracle.pinOwners(set)
 	for _, id := range set {
 		b.owners[id] = cmp.Or(b.owners[id], r.heldOwner(id))
 	}
@@ -363,7 +363,7 @@ func (o *checkedOrg) addRole(got org.Role, made *role, use, grant ids) error {
 	if !sameIDs(idsOf(got.Use), use) || !sameIDs(idsOf(got.Grant), grant) || got.Server != made.server || got.ToolGated != made.gating {
 		return fmt.Errorf("the created role is %+v, want use %v grant %v server %q gated %v", got, use, grant, made.server, made.gating)
 	}
-	made.use, made.grant = o.oracle.bind(idsOf(got.Use)), o.oracle.bind(idsOf(got.Grant))
+	made.use, made.grant = o.oracle.pinOwners(idsOf(got.Use)), o.oracle.pinOwners(idsOf(got.Grant))
 	o.oracle.roles[got.ID] = made
 	o.roles = append(o.roles, got.ID)
 	return nil
@@ -402,7 +402,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 	if err != nil {
 		return nil
 	}
-	next.use, next.grant = o.rebind(r, useIDs), o.rebind(r, grantIDs)
+	next.use, next.grant = o.repin(r, useIDs), o.repin(r, grantIDs)
 	*r = next
 	return o.checkDiff(diff, before)
 }

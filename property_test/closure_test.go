@@ -157,11 +157,11 @@ var (
 	targetTools  = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}
 	malformedIDs = ids{"*", "unknown", "ALPHA", "alpha ", " alpha", "alpha/*", "lab/*", "lab", "", "alph\u0430", "alpha:write", "alpha:read:read", "*:read", ":read", "lab:read", "org_management:read", "org_management", "Org_Management", "artifact", "root", "alpha,beta", "[\"*\"]"}
 	targetGroups = []groupSpec{
-		{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{toolgroups.Undefined}, Effect: tool.ReadOnly}}},
+		{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{toolgroups.UndefinedState}, Effect: tool.ReadOnly}}},
 		{ID: "Alpha", Owner: "module:b", Tools: []toolSpec{{Name: "t2"}}},
-		{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", States: []string{toolgroups.Undefined, "final"}, Effect: tool.ReadOnly}}},
+		{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", States: []string{toolgroups.UndefinedState, "final"}, Effect: tool.ReadOnly}}},
 		{ID: "gamma", Owner: "module:a", Tools: []toolSpec{{Name: "t4", States: []string{"draft"}}}},
-		{ID: "lab/one", Owner: "module:b", Tools: []toolSpec{{Name: "t5", States: []string{toolgroups.Undefined, "draft"}}}},
+		{ID: "lab/one", Owner: "module:b", Tools: []toolSpec{{Name: "t5", States: []string{toolgroups.UndefinedState, "draft"}}}},
 		{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t6"}}},
 		{ID: "kit", Owner: toolgroups.Config, Refs: []string{"t0", "t3", "create_role"}},
 		{ID: "flow", Owner: "module:a", Tools: []toolSpec{{Name: "to_draft", Moves: "draft"}, {Name: "to_final", Moves: "final"}}},

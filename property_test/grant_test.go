@@ -150,8 +150,8 @@ func readsOf(list ids) (reads ids) {
 }
 
 // coveredByParent reports whether a limit that covers a group does not list it.
-func coveredByParent(limits []boundSet, id toolgroups.GroupID) bool {
-	return slices.ContainsFunc(limits, func(b boundSet) bool {
+func coveredByParent(limits []pinnedSet, id toolgroups.GroupID) bool {
+	return slices.ContainsFunc(limits, func(b pinnedSet) bool {
 		return !slices.Contains(b.ids, "*") && !slices.Contains(b.ids, id)
 	})
 }

@@ -528,7 +528,7 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 	}
 	for id, owner := range r.GroupOwners {
 		if owner != v.groups.OwnerOf(id) {
-			return newViolation(violationRecord, "role %q binds group %s to the wrong owner %q", r.Name, id, owner)
+			return newViolation(violationRecord, "role %q pins group %s to the wrong owner %q", r.Name, id, owner)
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (c *callerOrg) follow(id identity.RoleID, reached situations) error {
 		if err := hasGains(diff); err != nil {
 			return err
 		}
-		r.use, r.grant = c.rebind(r, idsOf(lint.Use.Kept)), c.rebind(r, idsOf(lint.Grant.Kept))
+		r.use, r.grant = c.repin(r, idsOf(lint.Use.Kept)), c.repin(r, idsOf(lint.Grant.Kept))
 		if err := c.checkDiff(diff, before); err != nil {
 			return err
 		}

@@ -18,15 +18,15 @@ type oracle struct {
 
 type ids = []toolgroups.GroupID
 
-// boundSet is a set of groups with their owners at the time it was written.
-type boundSet struct {
+// pinnedSet is a set of groups with their owners at the time it was written.
+type pinnedSet struct {
 	ids    ids
 	owners map[toolgroups.GroupID]toolgroups.GroupOwner
 }
 
 // role is a role as the oracle knows it.
 type role struct {
-	use, grant boundSet
+	use, grant pinnedSet
 	server     string            // "" if it is not restricted to a server
 	gating     toolgroups.Gating // unless NotGated, its agents need a tool to answer
 	shut       []string          // tools whose bounds let nothing through
@@ -40,7 +40,7 @@ type agent struct {
 	id         identity.AgentID
 	role       identity.RoleID // "" for root
 	parent     *agent
-	taskGroups boundSet // of the task, at the top
+	taskGroups pinnedSet // of the task, at the top
 	state      string
 	gone       bool
 	taskEnded  bool // its task has ended
@@ -58,9 +58,9 @@ func newOracle(r *naiveRegistry) *oracle {
 	return &oracle{r, map[identity.RoleID]*role{}, map[identity.AgentID]*agent{}}
 }
 
-// bind returns a set with the current owners of its groups.
-func (o *oracle) bind(set ids) boundSet {
-	b := boundSet{set, map[toolgroups.GroupID]toolgroups.GroupOwner{}}
+// pinOwners returns a set with the current owners of its groups.
+func (o *oracle) pinOwners(set ids) pinnedSet {
+	b := pinnedSet{set, map[toolgroups.GroupID]toolgroups.GroupOwner{}}
 	for _, id := range set {
 		b.owners[id] = o.registry.OwnerOf(id)
 	}
@@ -69,7 +69,7 @@ func (o *oracle) bind(set ids) boundSet {
 
 // tools lists the tools in a set now. A group counts only if it has the same
 // owner as when the set was written.
-func (o *oracle) tools(b boundSet) []string {
+func (o *oracle) tools(b pinnedSet) []string {
 	if slices.Contains(b.ids, "*") {
 		return o.registry.Names()
 	}
@@ -83,7 +83,7 @@ func (o *oracle) tools(b boundSet) []string {
 }
 
 // allGroups is the set of all groups.
-var allGroups = boundSet{ids: ids{"*"}}
+var allGroups = pinnedSet{ids: ids{"*"}}
 
 // ceiling lists the tools that the creators of a role may grant, recursively;
 // nil means none.
@@ -206,8 +206,8 @@ func (o *oracle) visible(a *agent) []string {
 
 // grantLimits lists the sets that must all cover what an agent grants, id by
 // id.
-func (o *oracle) grantLimits(a *agent) []boundSet {
-	var list []boundSet
+func (o *oracle) grantLimits(a *agent) []pinnedSet {
+	var list []pinnedSet
 	for ; a != nil; a = a.parent {
 		if a.role == "" {
 			list = append(list, a.taskGroups)
@@ -215,12 +215,12 @@ func (o *oracle) grantLimits(a *agent) []boundSet {
 		}
 		r := o.roles[a.role]
 		if r.gone {
-			return []boundSet{{}}
+			return []pinnedSet{{}}
 		}
 		list = append(list, r.grant)
 		for r.creator != "" {
 			if r = o.roles[r.creator]; r.gone {
-				return []boundSet{{}}
+				return []pinnedSet{{}}
 			}
 			list = append(list, r.grant)
 		}
@@ -233,7 +233,7 @@ func (o *oracle) grantLimits(a *agent) []boundSet {
 
 // covers reports whether a set contains a group or one that it is a descendant of. A group covers
 // its read part, and never the other way round. Only the owners of groups above count.
-func (o *oracle) covers(b boundSet, id toolgroups.GroupID) bool {
+func (o *oracle) covers(b pinnedSet, id toolgroups.GroupID) bool {
 	whole, _ := grouptest.Whole(id)
 	if slices.Contains(b.ids, "*") || slices.Contains(b.ids, id) || slices.Contains(b.ids, whole) {
 		return true
@@ -246,7 +246,7 @@ func (o *oracle) covers(b boundSet, id toolgroups.GroupID) bool {
 
 // mayGrant reports whether every limit covers every set. Only all groups cover
 // all groups.
-func (o *oracle) mayGrant(limits []boundSet, sets ...ids) bool {
+func (o *oracle) mayGrant(limits []pinnedSet, sets ...ids) bool {
 	for _, limit := range limits {
 		for _, set := range sets {
 			if slices.ContainsFunc(set, func(id toolgroups.GroupID) bool { return !o.covers(limit, id) }) {
@@ -260,11 +260,11 @@ func (o *oracle) mayGrant(limits []boundSet, sets ...ids) bool {
 // withDefaults completes the sets of a role: use is by default everything that
 // may be granted, grant is use if that contains org_management and empty
 // otherwise.
-func (o *oracle) withDefaults(limits []boundSet, use, grant *ids) (ids, ids) {
+func (o *oracle) withDefaults(limits []pinnedSet, use, grant *ids) (ids, ids) {
 	if use == nil {
 		given := ids{"*"}
 		for _, limit := range limits {
-			given = o.intersectIDs(o.bind(given), limit)
+			given = o.intersectIDs(o.pinOwners(given), limit)
 		}
 		use = &given
 	}
@@ -279,7 +279,7 @@ func (o *oracle) withDefaults(limits []boundSet, use, grant *ids) (ids, ids) {
 
 // intersectIDs returns the groups of each set that the other covers, and the read parts of those
 // of which it covers these alone.
-func (o *oracle) intersectIDs(a, b boundSet) ids {
+func (o *oracle) intersectIDs(a, b pinnedSet) ids {
 	switch {
 	case slices.Contains(b.ids, "*"):
 		return a.ids

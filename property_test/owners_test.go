@@ -55,7 +55,7 @@ func mustWorkerFixture(t *testing.T) *workerFixture {
 }
 
 // A group that goes away leaves grants inert, and another owner does not
-// inherit them. An update without groups does not bind the groups of the role
+// inherit them. An update without groups does not pin the groups of the role
 // to new owners.
 func TestUpdateRole_PromptKeepsGroupOwners(t *testing.T) {
 	w := mustWorkerFixture(t)
@@ -102,8 +102,8 @@ func TestToolset_NotInheritedByOtherOwner(t *testing.T) {
 	}
 }
 
-// The limits of a caller's task are bound to the owners that the caller's role
-// is bound to.
+// The limits of a caller's task are pinned to the owners that the caller's role
+// is pinned to.
 func TestTask_CallerGroupsNotInheritedByOtherOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
 	role, _ := w.createUnderRoot(t, "alpha")
@@ -119,7 +119,7 @@ func TestTask_CallerGroupsNotInheritedByOtherOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.visibleTo(agent); len(got) > 0 {
-		t.Errorf("the caller's role was bound to module:a; the task's agent sees %v of module:b", got)
+		t.Errorf("the caller's role was pinned to module:a; the task's agent sees %v of module:b", got)
 	}
 }
 

@@ -74,7 +74,7 @@ func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.GroupOwner) strin
 	for _, info := range s.ListGroups() {
 		if info.Owner != attacker {
 			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, exceptOwner(s, info.Tools, attacker))
-			role := s.Compile(s.BindSet(toolgroups.SetOf(info.ID)))
+			role := s.Compile(s.PinOwners(toolgroups.SetOf(info.ID)))
 			text += fmt.Sprintln(info.ID, "allows", exceptOwner(s, definitionNames(role.ForState("").ToolDefinitions()), attacker))
 		}
 	}
@@ -95,7 +95,7 @@ func exceptOwner(s *toolgroups.Snapshot, names []string, attacker toolgroups.Gro
 	})
 }
 
-// A group id in a role is bound to its owner at that time. The role loses the
+// A group id in a role is pinned to its owner at that time. The role loses the
 // group when it is unregistered, gets nothing of a group of another owner with
 // that id, and has it again when its owner registers it again.
 func TestGroupOwner_GrantNotInherited(t *testing.T) {
@@ -106,7 +106,7 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 		if _, err := d.Register(groupSpec{ID: id, Owner: first, Tools: []toolSpec{{Name: "t0"}}}); err != nil {
 			return err
 		}
-		role := d.CurrentSnapshot().BindSet(toolgroups.SetOf(id))
+		role := d.CurrentSnapshot().PinOwners(toolgroups.SetOf(id))
 		for !t.IsEmpty() {
 			if _, err := d.Unregister(proptest.PickFrom[toolgroups.GroupOwner](t, first, second), id); err != nil {
 				return err
@@ -120,7 +120,7 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 				want = d.Naive.Definitions(id)
 			}
 			if got := definitionNames(d.CurrentSnapshot().Compile(role).ForState("").ToolDefinitions()); !slices.Equal(got, want) {
-				return fmt.Errorf("group %s belongs to %s; a role bound to %s sees %v, want %v", id, d.Naive.OwnerOf(id), first, got, want)
+				return fmt.Errorf("group %s belongs to %s; a role pinned to %s sees %v, want %v", id, d.Naive.OwnerOf(id), first, got, want)
 			}
 		}
 		return nil
@@ -132,7 +132,7 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 type contestFixture struct {
 	*runtime.Runtime
 	effects effectLog
-	agents  map[toolgroups.GroupOwner]identity.AgentID // by the owner its role is bound to; "" for the role with all groups
+	agents  map[toolgroups.GroupOwner]identity.AgentID // by the owner its role is pinned to; "" for the role with all groups
 
 	contested atomic.Int64 // allowed calls of the contested tool
 }
@@ -215,7 +215,7 @@ func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.Grou
 // Two hostile owners register and unregister groups at random and concurrently,
 // while agents make calls. The tools of the victim and the built-in ones run
 // for every call, as those of their owner. The tool that both attackers
-// register runs for an agent only as that of the owner its role was bound to.
+// register runs for an agent only as that of the owner its role was pinned to.
 // No tool runs without a call.
 func TestManager_ConcurrentOwnersStaySeparate(t *testing.T) {
 	seed := flags.Seed()

@@ -15,8 +15,8 @@ var (
 	groupIDs     = []toolgroups.GroupID{"alpha", "beta", "gamma", "delta", "lab/one", "lab/two"}
 	toolNames    = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"}
 	owners       = []toolgroups.GroupOwner{"module:a", "module:b", toolgroups.Config}
-	states       = []string{"", "draft", "final", toolgroups.Undefined}
-	stateLists   = [][]string{nil, nil, nil, {"*"}, {"draft"}, {"draft", "final"}, {toolgroups.Undefined}, {}}
+	states       = []string{"", "draft", "final", toolgroups.UndefinedState}
+	stateLists   = [][]string{nil, nil, nil, {"*"}, {"draft"}, {"draft", "final"}, {toolgroups.UndefinedState}, {}}
 	effects      = []tool.Effect{tool.Mutating, tool.Idempotent, tool.ReadOnly}
 	invalidNames = []string{"", "nowhere", "T0", "t0 ", "*", "alpha", "t\u043e0"}
 )

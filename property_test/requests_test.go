@@ -32,7 +32,7 @@ type requestCase struct {
 
 // String shows the sets of a case.
 func (q requestCase) String() string {
-	standard := func(a *org.RoleAgent) string {
+	standard := func(a *org.AskSettings) string {
 		switch {
 		case a == nil:
 			return "nothing to ask"
@@ -54,14 +54,14 @@ func chooseGroups(c *proptest.Choices) *toolgroups.GroupSet {
 }
 
 func newRequestCase(c *proptest.Choices) requestCase {
-	agent := func() *org.RoleAgent {
+	agent := func() *org.AskSettings {
 		switch c.Pick(4) {
 		case 0:
 			return nil
 		case 1:
-			return &org.RoleAgent{}
+			return &org.AskSettings{}
 		}
-		return &org.RoleAgent{DefaultGroups: chooseGroups(c)}
+		return &org.AskSettings{DefaultGroups: chooseGroups(c)}
 	}
 	q := requestCase{
 		own:   org.RoleSpec{Name: "own", Use: chooseGroups(c), Agent: agent()},
@@ -74,7 +74,7 @@ func newRequestCase(c *proptest.Choices) requestCase {
 	if !c.OneIn(3) {
 		q.groups = chooseGroups(c)
 	}
-	q.state = proptest.PickFrom(c, "", "draft", "review", "done", toolgroups.Undefined)
+	q.state = proptest.PickFrom(c, "", "draft", "review", "done", toolgroups.UndefinedState)
 	q.stateOnRecord = proptest.PickFrom(c, "", "", "draft", "done")
 	return q
 }
@@ -138,7 +138,7 @@ func (q requestCase) stateDenial() errcode.Code {
 		return ""
 	case q.stateOnRecord != "":
 		return errcode.Conflict
-	case q.state != toolgroups.Undefined && !slices.Contains(q.own.States, q.state):
+	case q.state != toolgroups.UndefinedState && !slices.Contains(q.own.States, q.state):
 		return errcode.InsufficientPermissions
 	}
 	return ""

@@ -226,7 +226,7 @@ func (p *attack) lacksGroup(set toolgroups.GroupSet) bool {
 	})
 }
 
-// holdsOwner reports whether all sets contain a group, bound to the owner that it has now.
+// holdsOwner reports whether all sets contain a group, pinned to the owner that it has now.
 func holdsOwner(sets []grantSet, g *groupSpec) bool {
 	return !slices.ContainsFunc(sets, func(s grantSet) bool {
 		_, all := s["*"]

@@ -110,7 +110,7 @@ func (c *callCase) chooseAgent(t *proptest.Choices) (org.TaskSpec, error) {
 	c.agent = &agent{taskGroups: allGroups, state: task.State}
 	if t.OneIn(4) {
 		narrow := toolgroups.SetOf(slices.DeleteFunc(idsOf(anyIDs(t)), func(id toolgroups.GroupID) bool { return id != "*" && c.Naive.OwnerOf(id) == "" })...)
-		task.Groups, c.agent.taskGroups = &narrow, c.oracle.bind(idsOf(narrow))
+		task.Groups, c.agent.taskGroups = &narrow, c.oracle.pinOwners(idsOf(narrow))
 		c.reached["task narrowed to groups"]++
 	}
 	if t.OneIn(4) {
@@ -126,7 +126,7 @@ func (c *callCase) chooseAgent(t *proptest.Choices) (org.TaskSpec, error) {
 	if err != nil {
 		return task, err
 	}
-	made.use = c.oracle.bind(idsOf(use))
+	made.use = c.oracle.pinOwners(idsOf(use))
 	c.oracle.roles[got.ID], c.agent.role, task.Role = made, got.ID, string(got.ID)
 	return task, nil
 }

@@ -37,7 +37,7 @@ const (
 	ruleTask                            // the caller's permissions and the narrowing limit a task
 	ruleTermination                     // an agent terminates only its descendants
 	ruleMessage                         // an agent writes only to permitted recipients
-	ruleOwner                           // a group id is bound to its owner when it was written
+	ruleOwner                           // a group id is pinned to its owner when it was written
 	ruleServer                          // a role's server restricts it and everything it limits
 	ruleToolGated                       // a tool-gated role gates everything it limits
 	ruleRoot                            // what root may grant limits the roles that it has created
@@ -63,7 +63,7 @@ type weakenedOrg struct {
 	kept         map[string]bool // names that roles of the operator have or had
 	agents       map[identity.AgentID]*org.Agent
 	tasks        map[identity.TaskID]*org.Task
-	rootGrant    toolgroups.BoundSet           // what root may grant
+	rootGrant    toolgroups.PinnedSet          // what root may grant
 	callers      map[identity.Principal]string // workflow states
 }
 
@@ -73,7 +73,7 @@ func newWeakenedEnv(off ruleSet) (*attackEnv, error) {
 	x := &weakenedOrg{
 		off: off, groups: s.groups.Manager, log: &s.log,
 		roles: map[identity.RoleID]*org.Role{}, kept: map[string]bool{}, agents: map[identity.AgentID]*org.Agent{}, tasks: map[identity.TaskID]*org.Task{},
-		rootGrant: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, callers: map[identity.Principal]string{},
+		rootGrant: toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, callers: map[identity.Principal]string{},
 	}
 	var err error
 	x.gate, err = gate.New(gate.Config{Groups: x.groups, Directory: x, Log: slog.New(slog.DiscardHandler)})
@@ -105,24 +105,26 @@ func wholeGroups(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups
 }
 
 // intersect returns the groups of a set that a limit covers.
-func (o *weakenedOrg) intersect(s toolgroups.GroupSet, limit toolgroups.BoundSet) toolgroups.GroupSet {
+func (o *weakenedOrg) intersect(s toolgroups.GroupSet, limit toolgroups.PinnedSet) toolgroups.GroupSet {
 	snapshot := o.groups.CurrentSnapshot()
-	return snapshot.IntersectSets(snapshot.BindSet(s), limit)
+	return snapshot.IntersectSets(snapshot.PinOwners(s), limit)
 }
 
-// bound returns a set as it was written or, without ruleOwner, with the current
+// pinned returns a set as it was written or, without ruleOwner, with the current
 // owners.
-func (o *weakenedOrg) bound(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) toolgroups.BoundSet {
+func (o *weakenedOrg) pinned(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) toolgroups.PinnedSet {
 	if o.disabled(ruleRead) {
 		s, owners = wholeGroups(s, owners)
 	}
 	if o.disabled(ruleOwner) {
-		return o.groups.CurrentSnapshot().BindSet(s)
+		return o.groups.CurrentSnapshot().PinOwners(s)
 	}
-	return toolgroups.BoundSet{Set: s, Owners: owners}
+	return toolgroups.PinnedSet{Set: s, Owners: owners}
 }
 
-func (o *weakenedOrg) grant(r *org.Role) toolgroups.BoundSet { return o.bound(r.Grant, r.GroupOwners) }
+func (o *weakenedOrg) grant(r *org.Role) toolgroups.PinnedSet {
+	return o.pinned(r.Grant, r.GroupOwners)
+}
 
 // role finds an active role.
 func (o *weakenedOrg) role(id identity.RoleID) (*org.Role, bool) {
@@ -137,10 +139,10 @@ func (o *weakenedOrg) usableRole(id identity.RoleID) (*org.Role, bool) {
 }
 
 // denyAll is a limit that allows nothing.
-var denyAll = []toolgroups.BoundSet{{}}
+var denyAll = []toolgroups.PinnedSet{{}}
 
 // creatorGrants lists the grants of the creators of a role.
-func (o *weakenedOrg) creatorGrants(r *org.Role) []toolgroups.BoundSet {
+func (o *weakenedOrg) creatorGrants(r *org.Role) []toolgroups.PinnedSet {
 	switch {
 	case r.CreatedByRole == org.CreatorOperator || o.disabled(ruleCreator):
 		return nil
@@ -155,28 +157,28 @@ func (o *weakenedOrg) creatorGrants(r *org.Role) []toolgroups.BoundSet {
 }
 
 // rootLimits lists the limit of what root may grant.
-func (o *weakenedOrg) rootLimits() []toolgroups.BoundSet {
+func (o *weakenedOrg) rootLimits() []toolgroups.PinnedSet {
 	if o.disabled(ruleRoot) {
 		return nil
 	}
-	return []toolgroups.BoundSet{o.bound(o.rootGrant.Set, o.rootGrant.Owners)}
+	return []toolgroups.PinnedSet{o.pinned(o.rootGrant.Set, o.rootGrant.Owners)}
 }
 
 // ApplyConfig implements system. It sets what root may grant and nothing else.
 func (o *weakenedOrg) ApplyConfig(c runtime.OrgConfig) error {
 	if !c.Grant.Equal(o.rootGrant.Set) {
-		o.rootGrant = o.groups.CurrentSnapshot().BindSet(*c.Grant)
+		o.rootGrant = o.groups.CurrentSnapshot().PinOwners(*c.Grant)
 	}
 	return nil
 }
 
 // taskBounds lists the limits of a task.
-func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.BoundSet {
+func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.PinnedSet {
 	t := o.tasks[id]
 	if o.disabled(ruleTask) {
 		return nil
 	}
-	list := []toolgroups.BoundSet{o.bound(t.Ceiling.Set, t.Ceiling.Owners), o.bound(t.Groups.Set, t.Groups.Owners)}
+	list := []toolgroups.PinnedSet{o.pinned(t.Ceiling.Set, t.Ceiling.Owners), o.pinned(t.Groups.Set, t.Groups.Owners)}
 	if t.CallerRole == "" {
 		return list
 	}
@@ -187,7 +189,7 @@ func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.BoundSet {
 	if bound.ID != t.CallerRole && o.disabled(ruleTasksAs) {
 		return list
 	}
-	return append(append(list, o.creatorGrants(bound)...), o.bound(bound.Use, bound.GroupOwners))
+	return append(append(list, o.creatorGrants(bound)...), o.pinned(bound.Use, bound.GroupOwners))
 }
 
 // boundingRole returns the role that limits the tasks of callers in a role.
@@ -199,7 +201,7 @@ func (o *weakenedOrg) boundingRole(id identity.RoleID) identity.RoleID {
 }
 
 // parentGrants lists the limits of what the ancestors of an agent may grant.
-func (o *weakenedOrg) parentGrants(a *org.Agent) []toolgroups.BoundSet {
+func (o *weakenedOrg) parentGrants(a *org.Agent) []toolgroups.PinnedSet {
 	if a.Parent == "" || o.disabled(ruleParent) {
 		return o.taskBounds(a.Task)
 	}
@@ -209,7 +211,7 @@ func (o *weakenedOrg) parentGrants(a *org.Agent) []toolgroups.BoundSet {
 
 // spawnLimits lists the sets that limit the agents of a role that an agent spawns. r may
 // be nil.
-func (o *weakenedOrg) spawnLimits(parent *org.Agent, r *org.Role) []toolgroups.BoundSet {
+func (o *weakenedOrg) spawnLimits(parent *org.Agent, r *org.Role) []toolgroups.PinnedSet {
 	if parent.Root && r != nil && r.CreatedBy == org.CreatorOperator {
 		return o.taskBounds(parent.Task)
 	}
@@ -217,7 +219,7 @@ func (o *weakenedOrg) spawnLimits(parent *org.Agent, r *org.Role) []toolgroups.B
 }
 
 // grantLimits lists the sets that must cover everything an agent grants.
-func (o *weakenedOrg) grantLimits(a *org.Agent) []toolgroups.BoundSet {
+func (o *weakenedOrg) grantLimits(a *org.Agent) []toolgroups.PinnedSet {
 	if a.Root {
 		return append(o.taskBounds(a.Task), o.rootLimits()...)
 	}
@@ -236,7 +238,7 @@ func (o *weakenedOrg) ResolveView(p identity.Principal) (*toolgroups.ViewRef, st
 		return ref, ""
 	}
 	if a.Root {
-		ref.PublishView(o.compile(toolgroups.BoundSet{
+		ref.PublishView(o.compile(toolgroups.PinnedSet{
 			Set:    toolgroups.SetOf(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, nil))
@@ -296,7 +298,7 @@ func (o *weakenedOrg) InvokeTool(_ context.Context, by identity.Principal, name 
 	snapshot := o.groups.CurrentSnapshot()
 	handle, ok := snapshot.LookupTool(name)
 	role, active := o.usableRole(by.Role)
-	if !ok || !active || !snapshot.ReachesTool(o.bound(role.Use, role.GroupOwners), handle) || handle.Definition.State == "" {
+	if !ok || !active || !snapshot.ReachesTool(o.pinned(role.Use, role.GroupOwners), handle) || handle.Definition.State == "" {
 		return &gate.Admission{Err: errcode.New(errcode.ToolNotAvailable, "%s", name)}, nil
 	}
 	o.callers[by] = handle.Definition.State
@@ -306,12 +308,12 @@ func (o *weakenedOrg) InvokeTool(_ context.Context, by identity.Principal, name 
 
 // usedGroups returns the groups that an agent uses and their limits; none if
 // its role is deleted.
-func (o *weakenedOrg) usedGroups(a *org.Agent) (toolgroups.BoundSet, []toolgroups.BoundSet) {
+func (o *weakenedOrg) usedGroups(a *org.Agent) (toolgroups.PinnedSet, []toolgroups.PinnedSet) {
 	r, ok := o.usableRole(a.Role)
 	if !ok {
-		return toolgroups.BoundSet{}, nil
+		return toolgroups.PinnedSet{}, nil
 	}
-	return o.bound(r.Use, r.GroupOwners), slices.Concat(o.parentGrants(a), o.creatorGrants(r), o.serverLimits(a))
+	return o.pinned(r.Use, r.GroupOwners), slices.Concat(o.parentGrants(a), o.creatorGrants(r), o.serverLimits(a))
 }
 
 // boundingRoles lists every role that limits an agent, with their creators.
@@ -333,11 +335,11 @@ func (o *weakenedOrg) creatorChain(id identity.RoleID) []*org.Role {
 }
 
 // serverLimits lists the servers that an agent is restricted to.
-func (o *weakenedOrg) serverLimits(a *org.Agent) []toolgroups.BoundSet {
-	var list []toolgroups.BoundSet
+func (o *weakenedOrg) serverLimits(a *org.Agent) []toolgroups.PinnedSet {
+	var list []toolgroups.PinnedSet
 	for _, r := range o.boundingRoles(a) {
 		if r.Server != "" && !o.disabled(ruleServer) {
-			list = append(list, toolgroups.BoundSet{Set: toolgroups.AllGroups(), Only: toolgroups.ServerOwner(r.Server)})
+			list = append(list, toolgroups.PinnedSet{Set: toolgroups.AllGroups(), Only: toolgroups.ServerOwner(r.Server)})
 		}
 	}
 	return list
@@ -354,7 +356,7 @@ func (o *weakenedOrg) gatingOf(a *org.Agent) (strictest toolgroups.Gating) {
 	return strictest
 }
 
-func (o *weakenedOrg) compile(use toolgroups.BoundSet, limits []toolgroups.BoundSet) *toolgroups.View {
+func (o *weakenedOrg) compile(use toolgroups.PinnedSet, limits []toolgroups.PinnedSet) *toolgroups.View {
 	return o.groups.CurrentSnapshot().Compile(use, limits...)
 }
 
@@ -366,8 +368,8 @@ func (o *weakenedOrg) activeAgent(id identity.AgentID) (*org.Agent, bool) {
 var errRejected = errcode.New(errcode.InsufficientPermissions, "rejected")
 
 // covered reports whether all limits cover a set.
-func (o *weakenedOrg) covered(limits []toolgroups.BoundSet, set toolgroups.GroupSet) bool {
-	return !slices.ContainsFunc(limits, func(b toolgroups.BoundSet) bool { return len(o.groups.CurrentSnapshot().MissingFrom(b, set)) > 0 })
+func (o *weakenedOrg) covered(limits []toolgroups.PinnedSet, set toolgroups.GroupSet) bool {
+	return !slices.ContainsFunc(limits, func(b toolgroups.PinnedSet) bool { return len(o.groups.CurrentSnapshot().MissingFrom(b, set)) > 0 })
 }
 
 // logRecord adds a record to the commit log.
@@ -407,7 +409,7 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 		return *old, nil
 	}
 	r := &org.Role{ID: id, Name: spec.Name, CreatedBy: org.CreatorOperator, CreatedByRole: org.CreatorOperator, Status: org.Active}
-	var limits []toolgroups.BoundSet
+	var limits []toolgroups.PinnedSet
 	if c.By.Kind == identity.Agent {
 		a := o.agents[c.By.Agent]
 		limits, r.CreatedBy, r.CreatedByRole = o.grantLimits(a), string(a.ID), string(a.Role)
@@ -438,7 +440,7 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 }
 
 // setGroups sets the groups of a role, with defaults for those left out.
-func (o *weakenedOrg) setGroups(r *org.Role, spec org.RoleSpec, limits []toolgroups.BoundSet) {
+func (o *weakenedOrg) setGroups(r *org.Role, spec org.RoleSpec, limits []toolgroups.PinnedSet) {
 	if spec.Use == nil {
 		all := toolgroups.AllGroups()
 		for _, b := range limits {
@@ -465,7 +467,7 @@ func (o *weakenedOrg) setLimits(r *org.Role, spec org.RoleSpec) {
 
 // storeRole stores a role with the current owners of its groups.
 func (o *weakenedOrg) storeRole(r *org.Role) org.Role {
-	r.GroupOwners = o.groups.CurrentSnapshot().BindSet(toolgroups.SetOf(append(r.Use.GroupIDs(), r.Grant.GroupIDs()...)...)).Owners
+	r.GroupOwners = o.groups.CurrentSnapshot().PinOwners(toolgroups.SetOf(append(r.Use.GroupIDs(), r.Grant.GroupIDs()...)...)).Owners
 	o.roles[r.ID] = r
 	if r.CreatedBy == org.CreatorOperator {
 		o.kept[r.Name] = true
@@ -513,17 +515,17 @@ func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ boo
 // StartTask implements system.
 func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	id := identity.TaskID(identity.NewID())
-	all := toolgroups.BoundSet{Set: toolgroups.AllGroups()}
+	all := toolgroups.PinnedSet{Set: toolgroups.AllGroups()}
 	t := &org.Task{ID: id, Caller: spec.Caller.String(), Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
 	if spec.Groups != nil {
-		t.Groups = o.groups.CurrentSnapshot().BindSet(*spec.Groups)
+		t.Groups = o.groups.CurrentSnapshot().PinOwners(*spec.Groups)
 	}
 	if spec.Caller.Kind == identity.Caller {
 		bound, ok := o.usableRole(o.boundingRole(spec.Caller.Role))
 		if !ok {
 			return "", errRejected
 		}
-		limits := append(o.creatorGrants(bound), toolgroups.BoundSet{Set: bound.Use})
+		limits := append(o.creatorGrants(bound), toolgroups.PinnedSet{Set: bound.Use})
 		if spec.Groups != nil && !o.covered(limits, *spec.Groups) {
 			return "", errRejected
 		}

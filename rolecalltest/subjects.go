@@ -24,7 +24,7 @@ type subjects struct {
 }
 
 func newSubjects(s *toolgroups.Snapshot) *subjects {
-	p := &subjects{ids: []toolgroups.GroupID{"no-group"}, names: []string{"no_tool"}, states: []string{"", toolgroups.Undefined, "another state"}}
+	p := &subjects{ids: []toolgroups.GroupID{"no-group"}, names: []string{"no_tool"}, states: []string{"", toolgroups.UndefinedState, "another state"}}
 	for _, info := range s.ListGroups() {
 		spec := p.add(s, info)
 		if info.Owner == toolgroups.Builtin {

@@ -349,7 +349,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, caller identity.Principa
 		if err != nil {
 			return err
 		}
-		e := journal.StateTransition{From: from, To: toolgroups.Undefined, Caller: caller.String()}
+		e := journal.StateTransition{From: from, To: toolgroups.UndefinedState, Caller: caller.String()}
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: caller.Role}), Body: e})
 		b.Put = append(b.Put, storeRecords(changes)...)
 		return nil

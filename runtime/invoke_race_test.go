@@ -94,7 +94,7 @@ func TestInvoke_SupersededCallIsDecidedAgain(t *testing.T) {
 			var ann identity.Principal
 			count := func(context.Context, obj) (any, error) { ran.Add(1); return "ran", nil }
 			fx = fixtureConfig{tools: []tool.Tool{
-				newTool(t, "poke", tool.Options{States: []string{toolgroups.Undefined}}, count),
+				newTool(t, "poke", tool.Options{States: []string{toolgroups.UndefinedState}}, count),
 				newTool(t, "away", tool.Options{State: "away"}, func(context.Context, obj) (any, error) { return "away", nil }),
 			}, wrapStore: func(s journal.Store) journal.Store {
 				return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {

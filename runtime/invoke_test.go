@@ -165,7 +165,7 @@ func TestInvoke_BoundsRecordedData(t *testing.T) {
 // allowed in the state open.
 func openAndEnter(t *testing.T, fn func(ctx context.Context, in obj) (any, error)) []tool.Tool {
 	return []tool.Tool{
-		newTool(t, "open", tool.Options{State: "open", States: []string{toolgroups.Undefined}}, fn),
+		newTool(t, "open", tool.Options{State: "open", States: []string{toolgroups.UndefinedState}}, fn),
 		newTool(t, "enter", tool.Options{Effect: tool.ReadOnly, States: []string{"open"}}, func(context.Context, obj) (any, error) { return "in", nil }),
 	}
 }
@@ -419,7 +419,7 @@ func TestTask_IsInWorkflowStateOfCaller(t *testing.T) {
 	fx.shutdown(t)
 	fx = cfg.open(t)
 	fx.wantResult(t, fx.run(t, stateTask(ann)), `["tool_not_available"]`, "")
-	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: ann, State: toolgroups.Undefined}); errcode.CodeOf(err) != errcode.Conflict {
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: ann, State: toolgroups.UndefinedState}); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("a caller chooses the workflow state of its task: %v", err)
 	}
 	if err := fx.ResetCaller(t.Context(), operator, ann); err != nil {
@@ -434,7 +434,7 @@ func TestTask_CallIsDecidedAgainWhenCallerMoves(t *testing.T) {
 	var ann identity.Principal
 	var once sync.Once
 	tools := append(openAndEnter(t, func(context.Context, obj) (any, error) { return "opened", nil }),
-		newTool(t, "early", tool.Options{States: []string{toolgroups.Undefined}}, func(context.Context, obj) (any, error) { return "ran", nil }))
+		newTool(t, "early", tool.Options{States: []string{toolgroups.UndefinedState}}, func(context.Context, obj) (any, error) { return "ran", nil }))
 	fx = fixtureConfig{model: callInOneAnswer("early"), tools: tools, wrapStore: func(s journal.Store) journal.Store {
 		return hookedStore{Store: s, before: func(b *journal.Batch) {
 			for _, e := range b.Events {

@@ -178,7 +178,7 @@ func TestOversight_Gained(t *testing.T) {
 	for name, spec := range map[string]org.RoleSpec{
 		"another group": {Use: groupSet("probe", "artifact")}, "all groups": {Use: &all}, "a group that is away": {Use: groupSet("probe", "later"), AllowUnknown: true},
 		"a grant": {Grant: groupSet("probe")}, "a wider bound": {Bind: bindOf(t, `{"transfer": {"/amount": {"max": 6}}}`)}, "no bound": {Defaults: []org.RoleField{org.BindField}},
-		"no server": {Server: &none}, "requests to agents": {Agent: &org.RoleAgent{}}, "a state": {States: []string{"paid"}}, "tasks": {TasksAs: &as},
+		"no server": {Server: &none}, "requests to agents": {Agent: &org.AskSettings{}}, "a state": {States: []string{"paid"}}, "tasks": {TasksAs: &as},
 		"the default groups": {Defaults: []org.RoleField{org.UseField}},
 	} {
 		if err := b.update(alice, role.ID, spec); errcode.CodeOf(err) != errcode.ApprovalRequired {

@@ -181,10 +181,10 @@ func (rt *Runtime) resultReader(a org.Agent) string {
 // line.
 func (rt *Runtime) grantableGroups(id identity.AgentID) string {
 	registry := rt.config.Groups.CurrentSnapshot()
-	set := registry.BindSet(rt.org.GrantableGroups(id))
+	set := registry.PinOwners(rt.org.GrantableGroups(id))
 	var b strings.Builder
 	for _, g := range registry.ListGroups() {
-		part, ok := toolgroups.FirstPart(g.ID, func(part toolgroups.GroupID) bool { return registry.CoversGroup(set, part) })
+		part, ok := toolgroups.WholeOrRead(g.ID, func(part toolgroups.GroupID) bool { return registry.CoversGroup(set, part) })
 		if ok {
 			granted, _ := registry.LookupGroup(part)
 			fmt.Fprintf(&b, "- %s: %s\n", part, orNone(textutil.ListNames(granted.Tools)))

@@ -136,7 +136,7 @@ func (c *joinCase) openAll(t *testing.T) *toolgroups.Snapshot {
 func naiveFlags(s *toolgroups.Snapshot, sets ...toolgroups.GroupSet) map[tool.Flag][]string {
 	found := map[tool.Flag][]string{}
 	for _, set := range sets {
-		for _, d := range s.Compile(s.BindSet(set)).ListableTools() {
+		for _, d := range s.Compile(s.PinOwners(set)).ListableTools() {
 			for _, flag := range tool.ListFlags() {
 				if d.Flags.Has(flag) && !slices.Contains(found[flag], d.Name) {
 					found[flag] = append(found[flag], d.Name)
@@ -202,7 +202,7 @@ func TestFindJoins_AgreesWithVisibleTools(t *testing.T) {
 		c := newJoinCase(t, r)
 		s := c.CurrentSnapshot()
 		role := org.Role{Use: c.someGroups(r), Grant: c.someGroups(r)}
-		role.GroupOwners = s.BindSet(toolgroups.SetOf(append(role.Use.GroupIDs(), role.Grant.GroupIDs()...)...)).Owners
+		role.GroupOwners = s.PinOwners(toolgroups.SetOf(append(role.Use.GroupIDs(), role.Grant.GroupIDs()...)...)).Owners
 		found := map[LintedSet]*LintFinding{}
 		for _, f := range findJoins(s, &role) {
 			found[f.Set] = &f

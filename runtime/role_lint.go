@@ -326,11 +326,11 @@ func (l *linter) addNeeds(s *toolgroups.Snapshot, t *LintedTool) {
 func (l *linter) needAway(s *toolgroups.Snapshot, t *LintedTool) {
 	role := &l.out.Role
 	for _, held := range []struct {
-		toolgroups.BoundSet
+		toolgroups.PinnedSet
 		share org.RoleShare
 	}{{role.Bound(role.Use), org.RoleShare{UseLimit: t.share.Use || t.share.UseLimit}}, {role.Bound(role.Grant), org.RoleShare{Grant: t.share.Grant}}} {
 		ids := slices.DeleteFunc(held.Set.GroupIDs(), func(id toolgroups.GroupID) bool { return s.GroupOwner(id) != "" })
-		if !s.CoversAlways(held.BoundSet, t.Group) {
+		if !s.CoversAlways(held.PinnedSet, t.Group) {
 			l.needGroups(held.share, ids...)
 		}
 	}

@@ -145,7 +145,7 @@ func findJoins(s *toolgroups.Snapshot, role *org.Role) (list []LintFinding) {
 }
 
 // flaggedToolsOf returns the tools of a set while all groups with hours are open.
-func flaggedToolsOf(s *toolgroups.Snapshot, set LintedSet, b toolgroups.BoundSet) flaggedTools {
+func flaggedToolsOf(s *toolgroups.Snapshot, set LintedSet, b toolgroups.PinnedSet) flaggedTools {
 	out := flaggedTools{tools: s.VisibleWhenOpen(b)}
 	ids := b.Set.GroupIDs()
 	if b.Set.IsAll() {
@@ -162,7 +162,7 @@ func flaggedToolsOf(s *toolgroups.Snapshot, set LintedSet, b toolgroups.BoundSet
 }
 
 // partOf returns the set with one group alone, in place of a group that b has.
-func partOf(s *toolgroups.Snapshot, b toolgroups.BoundSet, held, id toolgroups.GroupID) toolgroups.BoundSet {
+func partOf(s *toolgroups.Snapshot, b toolgroups.PinnedSet, held, id toolgroups.GroupID) toolgroups.PinnedSet {
 	owner := b.Owners[held]
 	if b.Set.IsAll() {
 		owner = s.GroupOwner(held)

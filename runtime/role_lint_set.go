@@ -8,7 +8,7 @@ import (
 
 // lintSet narrows a set of a role to what is needed, and describes its groups. calls returns the
 // calls of a tool that depended on the set.
-func lintSet(s *toolgroups.Snapshot, b toolgroups.BoundSet, needs toolgroups.Needs, calls func(tool string) int) SetLint {
+func lintSet(s *toolgroups.Snapshot, b toolgroups.PinnedSet, needs toolgroups.Needs, calls func(tool string) int) SetLint {
 	narrow := s.NarrowSet(b, needs)
 	held, all := b.Set.GroupIDs(), heldTools(s, b)
 	if !b.Set.IsAll() && narrow.Tools == all && len(narrow.Set.GroupIDs()) >= len(held) {
@@ -32,7 +32,7 @@ func lintSet(s *toolgroups.Snapshot, b toolgroups.BoundSet, needs toolgroups.Nee
 }
 
 // lintGroup describes a group.
-func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.GroupID, calls func(tool string) int) GroupLint {
+func lintGroup(s *toolgroups.Snapshot, b toolgroups.PinnedSet, id toolgroups.GroupID, calls func(tool string) int) GroupLint {
 	g := GroupLint{ID: id, Held: b.Set.Has(id)}
 	owner := s.GroupOwner(id)
 	if g.Away = owner == "" || g.Held && !b.Set.IsAll() && owner != b.Owners[id]; g.Away {
@@ -55,7 +55,7 @@ func lintGroup(s *toolgroups.Snapshot, b toolgroups.BoundSet, id toolgroups.Grou
 }
 
 // heldTools counts the tools of a set while all groups with hours are open, each once.
-func heldTools(s *toolgroups.Snapshot, b toolgroups.BoundSet) int {
+func heldTools(s *toolgroups.Snapshot, b toolgroups.PinnedSet) int {
 	ids, seen := b.Set.GroupIDs(), map[string]bool{}
 	if b.Set.IsAll() {
 		ids = s.GroupIDs()

@@ -64,7 +64,7 @@ func TestMoveState_TrustGraphCases(t *testing.T) {
 // An agent without a state that calls a tool which leads to no state, by name, stays
 // where it is: there is no transition to record.
 func TestMoveState_UndefinedIsNoState(t *testing.T) {
-	reset := newTool(t, "reset", tool.Options{State: toolgroups.Undefined}, func(context.Context, obj) (any, error) { return "ok", nil })
+	reset := newTool(t, "reset", tool.Options{State: toolgroups.UndefinedState}, func(context.Context, obj) (any, error) { return "ok", nil })
 	open := newTool(t, "open", tool.Options{State: "open"}, func(context.Context, obj) (any, error) { return "ok", nil })
 	fx := fixtureConfig{tools: []tool.Tool{reset, open}, model: answerFunc(func(r model.Request) model.Answer {
 		if list := []string{"reset", "open", "reset"}; answerCount(r) < len(list) {
@@ -81,7 +81,7 @@ func TestMoveState_UndefinedIsNoState(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, b := range bodiesOf[journal.TaskStarted](t, fx) {
-		if b.State != toolgroups.Undefined {
+		if b.State != toolgroups.UndefinedState {
 			t.Errorf("a task began in %q", b.State)
 		}
 	}

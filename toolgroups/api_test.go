@@ -30,14 +30,14 @@ func TestCompile_ServerAPIs(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "other", Tools: stubs("a")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"magpie__tvl"}})
 	s := m.CurrentSnapshot()
-	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.BindSet(toolgroups.SetOf(ids...)) }
-	all := s.BindSet(toolgroups.AllGroups())
+	of := func(ids ...toolgroups.GroupID) toolgroups.PinnedSet { return s.PinOwners(toolgroups.SetOf(ids...)) }
+	all := s.PinOwners(toolgroups.AllGroups())
 	restricted := all
 	restricted.Only = owner
 	for _, tt := range []struct {
 		name   string
-		use    toolgroups.BoundSet
-		limits []toolgroups.BoundSet
+		use    toolgroups.PinnedSet
+		limits []toolgroups.PinnedSet
 		want   string
 	}{
 		{"one", of("magpie/tvl"), nil, "call_magpie_tvl"},
@@ -48,11 +48,11 @@ func TestCompile_ServerAPIs(t *testing.T) {
 		{"one, and the other by a toolset", of("magpie/tvl", "set", "magpie/pool-list"), nil, "magpie__tvl call_magpie_pool--list"},
 		{"an API that the server does not offer", of("magpie/none"), nil, ""},
 		{"an API of no server", of("other/a"), nil, ""},
-		{"within the group", of("magpie/tvl", "other"), []toolgroups.BoundSet{of("magpie")}, "call_magpie_tvl"},
-		{"within another group", of("magpie/tvl"), []toolgroups.BoundSet{of("other")}, ""},
-		{"the group within one", of("magpie"), []toolgroups.BoundSet{of("magpie/tvl")}, "magpie__tvl"},
-		{"within the server", of("magpie/tvl", "other"), []toolgroups.BoundSet{restricted}, "call_magpie_tvl"},
-		{"one within another", of("magpie/tvl"), []toolgroups.BoundSet{of("magpie/pool-list")}, ""},
+		{"within the group", of("magpie/tvl", "other"), []toolgroups.PinnedSet{of("magpie")}, "call_magpie_tvl"},
+		{"within another group", of("magpie/tvl"), []toolgroups.PinnedSet{of("other")}, ""},
+		{"the group within one", of("magpie"), []toolgroups.PinnedSet{of("magpie/tvl")}, "magpie__tvl"},
+		{"within the server", of("magpie/tvl", "other"), []toolgroups.PinnedSet{restricted}, "call_magpie_tvl"},
+		{"one within another", of("magpie/tvl"), []toolgroups.PinnedSet{of("magpie/pool-list")}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			view := s.Compile(tt.use, tt.limits...)
@@ -122,14 +122,14 @@ func TestManager_ServerAPIsFollowTheirTools(t *testing.T) {
 		return m.CurrentSnapshot()
 	}
 	s := step(func() error { _, err := owner.RegisterGroup(group); return err })
-	bound := s.BindSet(toolgroups.SetOf("magpie/tvl"))
-	view := s.Compile(bound)
+	pinned := s.PinOwners(toolgroups.SetOf("magpie/tvl"))
+	view := s.Compile(pinned)
 	s = step(func() error { return owner.ReplaceTools("magpie", stubs("magpie__tvl")) })
-	if view.HasTool(lookup(t, s, "call_magpie_tvl")) || strings.Join(s.Compile(bound).ToolNames(), " ") != "call_magpie_tvl" {
+	if view.HasTool(lookup(t, s, "call_magpie_tvl")) || strings.Join(s.Compile(pinned).ToolNames(), " ") != "call_magpie_tvl" {
 		t.Error("the tool was replaced: the old view has it, or a new one does not")
 	}
 	s = step(func() error { return owner.ReplaceTools("magpie", stubs("magpie__own")) })
-	if _, ok := s.LookupTool("call_magpie_tvl"); ok || len(s.Compile(bound).ToolNames()) > 0 || s.GroupOwner("magpie/tvl") != name {
+	if _, ok := s.LookupTool("call_magpie_tvl"); ok || len(s.Compile(pinned).ToolNames()) > 0 || s.GroupOwner("magpie/tvl") != name {
 		t.Error("the tool was removed: it is found, or its id has no owner")
 	}
 	s = step(func() error { return owner.UnregisterGroup("magpie") })
@@ -154,7 +154,7 @@ func TestManager_ServerAPIsTakeNothing(t *testing.T) {
 	if h := lookup(t, s, "call_magpie_tvl"); h.Group != "early" || lookup(t, s, "magpie__tvl").OtherName() != "" || lookup(t, s, "again").OtherName() != "" || s.GroupOwner("plain/b") != "" {
 		t.Errorf("a name, an id or a server was given away: %s", h.Group)
 	}
-	if got := s.Compile(s.BindSet(toolgroups.SetOf("magpie/tvl"))).ToolNames(); len(got) > 0 {
+	if got := s.Compile(s.PinOwners(toolgroups.SetOf("magpie/tvl"))).ToolNames(); len(got) > 0 {
 		t.Errorf("a role has %v by an id that was left out", got)
 	}
 	o, err := m.ClaimOwner("late")
@@ -167,7 +167,7 @@ func TestManager_ServerAPIsTakeNothing(t *testing.T) {
 	if _, err := o.RegisterGroup(toolgroups.Group{ID: "magpie/pool-list", Tools: stubs("c")}); err != nil {
 		t.Fatal(err)
 	}
-	if s := m.CurrentSnapshot(); len(s.Compile(s.BindSet(toolgroups.AllGroups()), toolgroups.BoundSet{Set: toolgroups.SetOf("magpie/pool-list"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"magpie/pool-list": owner}}).ToolNames()) > 0 {
-		t.Error("a group of another owner has the id: what was bound to the server is not inert")
+	if s := m.CurrentSnapshot(); len(s.Compile(s.PinOwners(toolgroups.AllGroups()), toolgroups.PinnedSet{Set: toolgroups.SetOf("magpie/pool-list"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"magpie/pool-list": owner}}).ToolNames()) > 0 {
+		t.Error("a group of another owner has the id: what was pinned to the server is not inert")
 	}
 }

@@ -27,7 +27,7 @@ func (s *Snapshot) SetApprovalRules(v *View, rules []approval.Rule) {
 // membersOf returns the indexes of the tools of groups as if all of them were open.
 func (s *Snapshot) membersOf(set GroupSet) bits {
 	if set.IsAll() {
-		return s.bits(s.BindSet(set))
+		return s.bits(s.PinOwners(set))
 	}
 	var handles []*ToolHandle
 	for _, id := range set.ids {

@@ -34,7 +34,7 @@ func TestView_ApprovalRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.From = from
-			view := s.Compile(s.BindSet(toolgroups.AllGroups()))
+			view := s.Compile(s.PinOwners(toolgroups.AllGroups()))
 			s.SetApprovalRules(view, []approval.Rule{tt.rule, tt.rule})
 			got := ""
 			for _, h := range s.ListTools() {
@@ -67,7 +67,7 @@ func TestView_ApprovalRulesOfClosedGroup(t *testing.T) {
 		}
 		for _, group := range []string{"office", "above"} {
 			s := f.CurrentSnapshot()
-			view := s.Compile(s.BindSet(toolgroups.SetOf("disk")))
+			view := s.Compile(s.PinOwners(toolgroups.SetOf("disk")))
 			s.SetApprovalRules(view, []approval.Rule{{Groups: []string{group}, From: approval.Approvers{Any: []approval.Quorum{{Operator: true}}}}})
 			h, _ := s.LookupTool("write")
 			if rules := view.RuleEvaluation(toolgroups.Granted).ApprovalRules(h); len(rules) != 1 {

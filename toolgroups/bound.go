@@ -8,7 +8,7 @@ import (
 )
 
 // RulesFor returns the rules of b for a tool, under each of its names.
-func (b BoundSet) RulesFor(h *ToolHandle) (list []bounds.Rule) {
+func (b PinnedSet) RulesFor(h *ToolHandle) (list []bounds.Rule) {
 	for _, name := range []string{h.Definition.Name, h.OtherName()} {
 		if r, ok := b.Bind.RuleFor(name); ok {
 			list = append(list, r)
@@ -43,8 +43,8 @@ func (v *View) ToolBounds() map[string][]bounds.Rule {
 
 // applyBounds sets the checks of v and returns handles without the tools whose bounds surely let no
 // arguments through.
-func (v *View) applyBounds(handles []*ToolHandle, sets []BoundSet) []*ToolHandle {
-	sets = slices.DeleteFunc(sets, func(b BoundSet) bool { return len(b.Bind) == 0 })
+func (v *View) applyBounds(handles []*ToolHandle, sets []PinnedSet) []*ToolHandle {
+	sets = slices.DeleteFunc(sets, func(b PinnedSet) bool { return len(b.Bind) == 0 })
 	if len(sets) == 0 {
 		return handles
 	}
@@ -65,7 +65,7 @@ func (v *View) applyBounds(handles []*ToolHandle, sets []BoundSet) []*ToolHandle
 }
 
 // checksFor returns the checks of a tool, without rules that occur twice.
-func checksFor(h *ToolHandle, sets []BoundSet) (list []*bounds.Check) {
+func checksFor(h *ToolHandle, sets []PinnedSet) (list []*bounds.Check) {
 	for _, b := range sets {
 		for _, r := range b.RulesFor(h) {
 			if !slices.ContainsFunc(list, func(c *bounds.Check) bool { return c.Rule.Equal(r) }) {

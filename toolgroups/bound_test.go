@@ -38,9 +38,9 @@ func TestCompile_Bounds(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "bank", Tools: payTools(t)})
 	s := m.CurrentSnapshot()
-	use := s.BindSet(toolgroups.SetOf("bank"))
-	limit := func(text string) toolgroups.BoundSet {
-		return toolgroups.BoundSet{Set: toolgroups.AllGroups(), Bind: parsed(t, text)}
+	use := s.PinOwners(toolgroups.SetOf("bank"))
+	limit := func(text string) toolgroups.PinnedSet {
+		return toolgroups.PinnedSet{Set: toolgroups.AllGroups(), Bind: parsed(t, text)}
 	}
 	for _, c := range []struct {
 		binds []string
@@ -54,7 +54,7 @@ func TestCompile_Bounds(t *testing.T) {
 		{[]string{`{"pay": {"/to": {"equal": "a"}}}`, `{"pay": {"/to": {"equal": "b"}}}`}, "note", 0},
 		{[]string{`{"other": {"/to": {"equal": "a"}}}`}, "note pay", 0},
 	} {
-		var limits []toolgroups.BoundSet
+		var limits []toolgroups.PinnedSet
 		for _, text := range c.binds {
 			limits = append(limits, limit(text))
 		}
@@ -71,10 +71,10 @@ func TestCompile_Bounds(t *testing.T) {
 	if got := s.Compile(use, limit(rule)).ToolBounds(); len(got) != 1 || len(got["pay"]) != 1 {
 		t.Errorf("bounds by tool: %v", got)
 	}
-	if (toolgroups.BoundSet{Set: toolgroups.AllGroups(), Bind: parsed(t, `{"pay": {"/to": {"equal": "a"}}}`)}).IsAll() {
+	if (toolgroups.PinnedSet{Set: toolgroups.AllGroups(), Bind: parsed(t, `{"pay": {"/to": {"equal": "a"}}}`)}).IsAll() {
 		t.Error("a set with bounds contains all tools with any arguments")
 	}
-	if !(toolgroups.BoundSet{Set: toolgroups.AllGroups()}).IsAll() || new(toolgroups.Evaluation).ToolChecks(lookup(t, s, "pay")) != nil {
+	if !(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}).IsAll() || new(toolgroups.Evaluation).ToolChecks(lookup(t, s, "pay")) != nil {
 		t.Error("without bounds")
 	}
 }
@@ -84,7 +84,7 @@ func TestCompile_ShowsFixedValues(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "bank", Tools: payTools(t)})
 	s := m.CurrentSnapshot()
-	use := s.BindSet(toolgroups.SetOf("bank"))
+	use := s.PinOwners(toolgroups.SetOf("bank"))
 	use.Bind = parsed(t, `{"pay": {"/to": {"equal": "a"}, "/amount": {"max": 7}}}`)
 	v := s.Compile(use)
 	for _, d := range append(v.ForState("").ToolDefinitions(), v.ListableTools()...) {
@@ -107,7 +107,7 @@ func TestCompile_BoundsBothNames(t *testing.T) {
 	s := m.CurrentSnapshot()
 	for _, name := range []string{"pay", "call_web_pay"} {
 		for _, group := range []toolgroups.GroupID{"web", "web/pay"} {
-			use := s.BindSet(toolgroups.SetOf(group))
+			use := s.PinOwners(toolgroups.SetOf(group))
 			use.Bind = bounds.Bind{name: parsed(t, `{"x": {"/to": {"equal": "a"}}}`)["x"]}
 			v := s.Compile(use)
 			found := 0

@@ -119,9 +119,9 @@ func TestSnapshot_Servers(t *testing.T) {
 	}
 }
 
-// A BoundSet with Only contains the tools of that owner and no others, in a use and
+// A PinnedSet with Only contains the tools of that owner and no others, in a use and
 // in a limit, and through whatever groups they are reached.
-func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
+func TestPinnedSet_OnlyRestrictsToOwner(t *testing.T) {
 	m := toolgroups.NewManager()
 	magpie, uniswap := toolgroups.ServerOwner("magpie"), toolgroups.ServerOwner("uniswap")
 	register(t, m, magpie, toolgroups.Group{ID: "magpie", Tools: stubs("tvl", "liquidity")})
@@ -129,29 +129,29 @@ func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 	register(t, m, uniswap, toolgroups.Group{ID: "uniswap", Tools: stubs("swap")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Tools: stubs("own"), Refs: []string{"swap", "tvl"}})
 	s := m.CurrentSnapshot()
-	bind := func(only toolgroups.GroupOwner, ids ...toolgroups.GroupID) toolgroups.BoundSet {
-		b := s.BindSet(toolgroups.SetOf(ids...))
+	pin := func(only toolgroups.GroupOwner, ids ...toolgroups.GroupID) toolgroups.PinnedSet {
+		b := s.PinOwners(toolgroups.SetOf(ids...))
 		b.Only = only
 		return b
 	}
 	tests := []struct {
 		name string
-		b    toolgroups.BoundSet
+		b    toolgroups.PinnedSet
 		want []string
 	}{
-		{"all groups", bind(magpie, "*"), []string{"tvl", "liquidity"}},
-		{"toolset with tools of two servers", bind(magpie, "kit"), []string{"tvl"}},
-		{"same toolset, other server", bind(uniswap, "kit"), []string{"swap"}},
-		{"toolset with one tool", bind(magpie, "magpie/tvl"), []string{"tvl"}},
-		{"groups of another server", bind(magpie, "uniswap"), nil},
-		{"no groups", bind(magpie), nil},
-		{"server without groups", bind(toolgroups.ServerOwner("nowhere"), "*"), nil},
-		{"zero Set", toolgroups.BoundSet{Only: magpie}, nil},
+		{"all groups", pin(magpie, "*"), []string{"tvl", "liquidity"}},
+		{"toolset with tools of two servers", pin(magpie, "kit"), []string{"tvl"}},
+		{"same toolset, other server", pin(uniswap, "kit"), []string{"swap"}},
+		{"toolset with one tool", pin(magpie, "magpie/tvl"), []string{"tvl"}},
+		{"groups of another server", pin(magpie, "uniswap"), nil},
+		{"no groups", pin(magpie), nil},
+		{"server without groups", pin(toolgroups.ServerOwner("nowhere"), "*"), nil},
+		{"zero Set", toolgroups.PinnedSet{Only: magpie}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			use := s.Compile(tt.b).ToolNames()
-			limit := s.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, tt.b).ToolNames()
+			limit := s.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, tt.b).ToolNames()
 			slices.Sort(limit)
 			sorted := slices.Sorted(slices.Values(tt.want))
 			if !slices.Equal(use, tt.want) || !slices.Equal(limit, sorted) {
@@ -174,7 +174,7 @@ func TestView_SetGating(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("g")))
 	if view.Gating() != toolgroups.NotGated || view.RuleEvaluation(toolgroups.Granted).Gating != toolgroups.NotGated {
 		t.Error("a new View is tool-gated")
 	}
@@ -195,7 +195,7 @@ func TestView_SetSuspended(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf()))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf()))
 	view.SetSuspended("role r is suspended")
 	view.SetEpoch(7)
 	if view.Suspended() != "role r is suspended" {
@@ -206,7 +206,7 @@ func TestView_SetSuspended(t *testing.T) {
 			t.Errorf("got %+v, want rule %v", got, rule)
 		}
 	}
-	if other := s.Compile(s.BindSet(toolgroups.SetOf())).ForState("").EvaluateTool(nil); other.Suspended != "" {
+	if other := s.Compile(s.PinOwners(toolgroups.SetOf())).ForState("").EvaluateTool(nil); other.Suspended != "" {
 		t.Errorf("another View has the reason %q", other.Suspended)
 	}
 }

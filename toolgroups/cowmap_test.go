@@ -134,7 +134,7 @@ func fill(t *testing.T, n int, refs []string) time.Duration {
 	}
 	took := time.Since(start)
 	s := m.CurrentSnapshot()
-	if got := len(s.Compile(s.BindSet(toolgroups.AllGroups())).ForState("").ToolDefinitions()); got != 3*n {
+	if got := len(s.Compile(s.PinOwners(toolgroups.AllGroups())).ForState("").ToolDefinitions()); got != 3*n {
 		t.Errorf("got %d tools, want %d", got, 3*n)
 	}
 	return took

@@ -20,9 +20,9 @@ func TestStateView_EvaluateTool(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "theirs", Tools: stubs("b")})
 	register(t, m, "o", toolgroups.Group{ID: "plain", Tools: stubs("c")})
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("mine")))
 	view.SetEpoch(7)
-	plain := s.Compile(s.BindSet(toolgroups.SetOf("plain")))
+	plain := s.Compile(s.PinOwners(toolgroups.SetOf("plain")))
 	const granted, wrongState, notGranted = toolgroups.Granted, toolgroups.WrongState, toolgroups.NotGranted
 	for _, tt := range []struct {
 		view        *toolgroups.View
@@ -64,7 +64,7 @@ func TestView_PredatesTool(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.CurrentSnapshot()
-	view, old := s.Compile(s.BindSet(toolgroups.AllGroups())), lookup(t, s, "a")
+	view, old := s.Compile(s.PinOwners(toolgroups.AllGroups())), lookup(t, s, "a")
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	if again := lookup(t, m.CurrentSnapshot(), "a"); view.PredatesTool(old) || !view.PredatesTool(again) {
 		t.Errorf("predates the first registration: %v, the second: %v", view.PredatesTool(old), view.PredatesTool(again))

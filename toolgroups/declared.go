@@ -10,7 +10,7 @@ import (
 
 // DeclareGroups replaces the declared groups. Modules of the configuration will register
 // them. These modules have not started yet or cannot be reached. A declared group has no
-// tools. Sets may name it: they are bound to the owner that is to register it.
+// tools. Sets may name it: they are pinned to the owner that is to register it.
 //
 // A registered group is known by its registration alone, whatever is declared.
 func (tx *Tx) DeclareGroups(owners map[GroupID]GroupOwner) {
@@ -47,7 +47,7 @@ func (s *Snapshot) declares(owner GroupOwner) bool {
 
 // ReachesGroup reports whether a registered group is in b and has a tool that b admits.
 // A group without tools is reached if b contains it and is not restricted to one owner.
-func (s *Snapshot) ReachesGroup(b BoundSet, id GroupID) bool {
+func (s *Snapshot) ReachesGroup(b PinnedSet, id GroupID) bool {
 	if !s.CoversGroup(b, id) {
 		return false
 	}

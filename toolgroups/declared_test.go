@@ -18,28 +18,28 @@ func declare(t *testing.T, m *toolgroups.Manager, owners map[toolgroups.GroupID]
 	}
 }
 
-// A declared group is known and bound to its owner; it has no tools. A registration by
+// A declared group is known and pinned to its owner; it has no tools. A registration by
 // another owner counts more, and the next declaration replaces the last.
 func TestDeclareGroups(t *testing.T) {
 	m := toolgroups.NewManager()
 	declare(t, m, map[toolgroups.GroupID]toolgroups.GroupOwner{"web": "module:web"})
 	register(t, m, "o", toolgroups.Group{ID: "other", Tools: stubs("a")}) // keeps the declaration
 	s := m.CurrentSnapshot()
-	bound := s.BindSet(toolgroups.SetOf("web", "nowhere"))
-	if len(bound.Owners) != 1 || bound.Owners["web"] != "module:web" || s.KnownOwner("web") != "module:web" || s.GroupOwner("web") != "" {
-		t.Errorf("bound to %v", bound.Owners)
+	pinned := s.PinOwners(toolgroups.SetOf("web", "nowhere"))
+	if len(pinned.Owners) != 1 || pinned.Owners["web"] != "module:web" || s.KnownOwner("web") != "module:web" || s.GroupOwner("web") != "" {
+		t.Errorf("pinned to %v", pinned.Owners)
 	}
 	for id, want := range map[toolgroups.GroupID]toolgroups.GroupOwner{"web/page": "module:web", "web/": "", "other/page": "", "web/a/b": ""} {
 		if got := s.KnownOwner(id); got != want {
 			t.Errorf("%s is known as one of %q, want %q", id, got, want)
 		}
 	}
-	if !s.KnowsServer("web") || s.KnowsServer("o") || len(s.ListGroups()) != 1 || len(s.Compile(bound).ToolNames()) != 0 {
+	if !s.KnowsServer("web") || s.KnowsServer("o") || len(s.ListGroups()) != 1 || len(s.Compile(pinned).ToolNames()) != 0 {
 		t.Errorf("groups %+v", s.ListGroups())
 	}
 	register(t, m, "module:thief", toolgroups.Group{ID: "web", Tools: stubs("b")})
 	s = m.CurrentSnapshot()
-	if s.KnownOwner("web") != "module:thief" || !s.KnowsServer("thief") || len(s.Compile(bound).ToolNames()) != 0 {
+	if s.KnownOwner("web") != "module:thief" || !s.KnowsServer("thief") || len(s.Compile(pinned).ToolNames()) != 0 {
 		t.Errorf("the owner is %q", s.KnownOwner("web"))
 	}
 	declare(t, m, nil)
@@ -53,14 +53,14 @@ func TestSnapshot_ReachesGroup(t *testing.T) {
 	register(t, m, "module:web", toolgroups.Group{ID: "web", Tools: stubs("a")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "empty"})
 	s := m.CurrentSnapshot()
-	all := toolgroups.BoundSet{Set: toolgroups.AllGroups()}
+	all := toolgroups.PinnedSet{Set: toolgroups.AllGroups()}
 	web, other := all, all
 	web.Only, other.Only = "module:web", "module:other"
 	for _, tt := range []struct {
-		set  toolgroups.BoundSet
+		set  toolgroups.PinnedSet
 		id   toolgroups.GroupID
 		want bool
-	}{{all, "web", true}, {all, "empty", true}, {all, "nowhere", false}, {web, "web", true}, {web, "empty", false}, {other, "web", false}, {s.BindSet(toolgroups.SetOf("empty")), "web", false}} {
+	}{{all, "web", true}, {all, "empty", true}, {all, "nowhere", false}, {web, "web", true}, {web, "empty", false}, {other, "web", false}, {s.PinOwners(toolgroups.SetOf("empty")), "web", false}} {
 		if got := s.ReachesGroup(tt.set, tt.id); got != tt.want {
 			t.Errorf("%+v reaches %s: %v", tt.set, tt.id, got)
 		}

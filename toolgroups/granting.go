@@ -24,7 +24,7 @@ func (e *Evaluation) GrantingGroup(h *ToolHandle) GroupID {
 
 // grantingGroups returns the group through which sets contain each tool that they do not
 // contain through its own group, by index. It returns nil if there is no such tool.
-func (s *Snapshot) grantingGroups(handles []*ToolHandle, sets []BoundSet) map[uint32]GroupID {
+func (s *Snapshot) grantingGroups(handles []*ToolHandle, sets []PinnedSet) map[uint32]GroupID {
 	covered := map[GroupID]bool{}
 	missing := map[uint32]bool{}
 	for _, h := range handles {
@@ -48,11 +48,11 @@ func (s *Snapshot) grantingGroups(handles []*ToolHandle, sets []BoundSet) map[ui
 }
 
 // addGranting adds the groups of a set that have one of the missing tools and are eligible.
-func (s *Snapshot) addGranting(through map[uint32]GroupID, missing map[uint32]bool, set BoundSet, eligible func(GroupID) bool) {
+func (s *Snapshot) addGranting(through map[uint32]GroupID, missing map[uint32]bool, set PinnedSet, eligible func(GroupID) bool) {
 	if set.Set.all || len(through) == len(missing) {
 		return
 	}
-	for _, g := range s.boundGroups(set) {
+	for _, g := range s.pinnedGroups(set) {
 		if !eligible(g.ID) {
 			continue
 		}
@@ -65,7 +65,7 @@ func (s *Snapshot) addGranting(through map[uint32]GroupID, missing map[uint32]bo
 }
 
 // allCover reports whether all sets contain a group.
-func (s *Snapshot) allCover(sets []BoundSet, id GroupID) bool {
+func (s *Snapshot) allCover(sets []PinnedSet, id GroupID) bool {
 	for _, set := range sets {
 		if !s.CoversGroup(set, id) {
 			return false

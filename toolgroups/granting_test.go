@@ -15,21 +15,21 @@ func TestView_GrantingGroup(t *testing.T) {
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"a", "b"}})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "case", Refs: []string{"a"}})
 	s := m.CurrentSnapshot()
-	bind := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.BindSet(toolgroups.SetOf(ids...)) }
+	pin := func(ids ...toolgroups.GroupID) toolgroups.PinnedSet { return s.PinOwners(toolgroups.SetOf(ids...)) }
 	for name, tt := range map[string]struct {
-		sets []toolgroups.BoundSet
+		sets []toolgroups.PinnedSet
 		want map[string]toolgroups.GroupID // "" is denied
 	}{
-		"its own group":              {[]toolgroups.BoundSet{bind("secret")}, map[string]toolgroups.GroupID{"a": "secret", "c": "secret"}},
-		"all groups":                 {[]toolgroups.BoundSet{bind("*")}, map[string]toolgroups.GroupID{"a": "secret", "b": "secret"}},
-		"its own group and another":  {[]toolgroups.BoundSet{bind("kit", "secret")}, map[string]toolgroups.GroupID{"a": "secret", "b": "secret"}},
-		"a toolset":                  {[]toolgroups.BoundSet{bind("kit")}, map[string]toolgroups.GroupID{"a": "kit", "b": "kit", "c": ""}},
-		"the first toolset":          {[]toolgroups.BoundSet{bind("case", "kit")}, map[string]toolgroups.GroupID{"a": "case", "b": "kit"}},
-		"all groups, limited":        {[]toolgroups.BoundSet{bind("*"), bind("kit")}, map[string]toolgroups.GroupID{"a": "kit", "b": "kit", "c": ""}},
-		"a toolset that all have":    {[]toolgroups.BoundSet{bind("case", "kit"), bind("*"), bind("kit")}, map[string]toolgroups.GroupID{"a": "kit"}},
-		"its own group, limited":     {[]toolgroups.BoundSet{bind("secret"), bind("kit")}, map[string]toolgroups.GroupID{"a": "secret", "c": ""}},
-		"different toolsets":         {[]toolgroups.BoundSet{bind("case"), bind("kit")}, map[string]toolgroups.GroupID{"a": "case", "b": ""}},
-		"a toolset of another owner": {[]toolgroups.BoundSet{{Set: toolgroups.SetOf("kit", "case"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"kit": "thief", "case": toolgroups.Config}}}, map[string]toolgroups.GroupID{"a": "case", "b": ""}},
+		"its own group":              {[]toolgroups.PinnedSet{pin("secret")}, map[string]toolgroups.GroupID{"a": "secret", "c": "secret"}},
+		"all groups":                 {[]toolgroups.PinnedSet{pin("*")}, map[string]toolgroups.GroupID{"a": "secret", "b": "secret"}},
+		"its own group and another":  {[]toolgroups.PinnedSet{pin("kit", "secret")}, map[string]toolgroups.GroupID{"a": "secret", "b": "secret"}},
+		"a toolset":                  {[]toolgroups.PinnedSet{pin("kit")}, map[string]toolgroups.GroupID{"a": "kit", "b": "kit", "c": ""}},
+		"the first toolset":          {[]toolgroups.PinnedSet{pin("case", "kit")}, map[string]toolgroups.GroupID{"a": "case", "b": "kit"}},
+		"all groups, limited":        {[]toolgroups.PinnedSet{pin("*"), pin("kit")}, map[string]toolgroups.GroupID{"a": "kit", "b": "kit", "c": ""}},
+		"a toolset that all have":    {[]toolgroups.PinnedSet{pin("case", "kit"), pin("*"), pin("kit")}, map[string]toolgroups.GroupID{"a": "kit"}},
+		"its own group, limited":     {[]toolgroups.PinnedSet{pin("secret"), pin("kit")}, map[string]toolgroups.GroupID{"a": "secret", "c": ""}},
+		"different toolsets":         {[]toolgroups.PinnedSet{pin("case"), pin("kit")}, map[string]toolgroups.GroupID{"a": "case", "b": ""}},
+		"a toolset of another owner": {[]toolgroups.PinnedSet{{Set: toolgroups.SetOf("kit", "case"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"kit": "thief", "case": toolgroups.Config}}}, map[string]toolgroups.GroupID{"a": "case", "b": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			view := s.Compile(tt.sets[0], tt.sets[1:]...)

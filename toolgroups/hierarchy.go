@@ -91,10 +91,10 @@ func (s *Snapshot) ancestorsAmong(id GroupID, among func(*group) bool) (ids []Gr
 }
 
 // isBelow reports whether b contains an ancestor of a group.
-func (s *Snapshot) isBelow(id GroupID, b BoundSet) bool { return s.hasOneOf(b, s.ancestors(id)) }
+func (s *Snapshot) isBelow(id GroupID, b PinnedSet) bool { return s.hasOneOf(b, s.ancestors(id)) }
 
 // hasOneOf reports whether b lists one of some groups, with the owner that it has.
-func (s *Snapshot) hasOneOf(b BoundSet, ids []GroupID) bool {
+func (s *Snapshot) hasOneOf(b PinnedSet, ids []GroupID) bool {
 	return slices.ContainsFunc(ids, func(id GroupID) bool {
 		return b.Set.Has(id) && b.Owners[id] == s.GroupOwner(id)
 	})
@@ -102,7 +102,7 @@ func (s *Snapshot) hasOneOf(b BoundSet, ids []GroupID) bool {
 
 // CoversAlways reports whether b lists a group or, through groups without hours, one above it.
 // Hours of other groups then do not close the group for b. Like MissingFrom it compares ids.
-func (s *Snapshot) CoversAlways(b BoundSet, id GroupID) bool {
+func (s *Snapshot) CoversAlways(b PinnedSet, id GroupID) bool {
 	alwaysOpen := func(g *group) bool { return g.hours == nil }
 	return b.lists(id) || s.hasOneOf(b, s.ancestorsAmong(id, alwaysOpen))
 }
@@ -111,27 +111,27 @@ func (s *Snapshot) CoversAlways(b BoundSet, id GroupID) bool {
 // read part of a group is missing only if the group is missing, too.
 // If set is AllGroups and b is not, it returns "*". Like GroupSet.MissingFrom it compares
 // ids, and the owners only of the groups above.
-func (s *Snapshot) MissingFrom(b BoundSet, set GroupSet) []GroupID {
+func (s *Snapshot) MissingFrom(b PinnedSet, set GroupSet) []GroupID {
 	return slices.DeleteFunc(b.Set.MissingFrom(set), func(id GroupID) bool { return s.hasID(b, id) })
 }
 
 // lists reports whether b lists a group. For a read part, it is enough that b lists the whole
 // group. It compares ids.
-func (b BoundSet) lists(id GroupID) bool {
+func (b PinnedSet) lists(id GroupID) bool {
 	whole, _ := id.WholeGroup()
 	return b.Set.Has(id) || b.Set.Has(whole)
 }
 
 // hasID reports whether b lists a group or contains one above it. It compares ids, and the owners
 // only of the groups above.
-func (s *Snapshot) hasID(b BoundSet, id GroupID) bool { return b.lists(id) || s.isBelow(id, b) }
+func (s *Snapshot) hasID(b PinnedSet, id GroupID) bool { return b.lists(id) || s.isBelow(id, b) }
 
 // IntersectSets returns the ids of each set that the other set contains, or that are below one of
 // its groups. The ids of a come first, then the ids of b. If the other set contains only the read
 // part of a group, IntersectSets returns the read part. The intersection with AllGroups is the
 // other set. IntersectSets compares ids and ignores hours. So a recorded result must not replace a
 // set whose groups have hours, see CoversAlways.
-func (s *Snapshot) IntersectSets(a, b BoundSet) GroupSet {
+func (s *Snapshot) IntersectSets(a, b PinnedSet) GroupSet {
 	common := a.Set.Intersect(b.Set)
 	if a.Set.all || b.Set.all {
 		return common
@@ -141,7 +141,7 @@ func (s *Snapshot) IntersectSets(a, b BoundSet) GroupSet {
 
 // idsWithin returns the ids of b that limit contains. If limit contains only the read part of a
 // group, it returns the id of the read part.
-func (s *Snapshot) idsWithin(b, limit BoundSet) (ids []GroupID) {
+func (s *Snapshot) idsWithin(b, limit PinnedSet) (ids []GroupID) {
 	for _, id := range b.Set.ids {
 		switch {
 		case s.hasID(limit, id):

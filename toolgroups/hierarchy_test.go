@@ -16,12 +16,12 @@ import (
 type groupIDs = []toolgroups.GroupID
 
 // viewOf returns the tools of a role that uses groups, within a limit.
-func viewOf(m *toolgroups.Manager, use toolgroups.BoundSet, limits ...toolgroups.BoundSet) []string {
+func viewOf(m *toolgroups.Manager, use toolgroups.PinnedSet, limits ...toolgroups.PinnedSet) []string {
 	return m.CurrentSnapshot().Compile(use, limits...).ToolNames()
 }
 
-func bind(m *toolgroups.Manager, ids ...toolgroups.GroupID) toolgroups.BoundSet {
-	return m.CurrentSnapshot().BindSet(toolgroups.SetOf(ids...))
+func pin(m *toolgroups.Manager, ids ...toolgroups.GroupID) toolgroups.PinnedSet {
+	return m.CurrentSnapshot().PinOwners(toolgroups.SetOf(ids...))
 }
 
 func checkTools(t *testing.T, when string, got []string, want ...string) {
@@ -34,7 +34,7 @@ func checkTools(t *testing.T, when string, got []string, want ...string) {
 func TestChildren_ParentHoldsThem(t *testing.T) {
 	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	register(t, m, "ann", toolgroups.Group{ID: "docs", Tools: stubs("top"), Children: groupIDs{"docs/read", "deep"}})
-	use := bind(m, "docs")
+	use := pin(m, "docs")
 	checkTools(t, "before the children are registered", viewOf(m, use), "top")
 
 	register(t, m, "ann", toolgroups.Group{ID: "docs/read", Tools: stubs("read"), Prompts: []toolgroups.Prompt{stubPrompt("p")}})
@@ -42,9 +42,9 @@ func TestChildren_ParentHoldsThem(t *testing.T) {
 	register(t, m, "ann", toolgroups.Group{ID: "deeper", Tools: stubs("deeper")})
 	register(t, m, "ann", toolgroups.Group{ID: "docs/write", Tools: stubs("write")})
 	checkTools(t, "of the parent", viewOf(m, use), "top", "read", "deep", "deeper")
-	checkTools(t, "of groups above each other", viewOf(m, bind(m, "deeper", "deep", "docs")), "deeper", "deep", "top", "read")
-	checkTools(t, "of a child", viewOf(m, bind(m, "deep")), "deep", "deeper")
-	checkTools(t, "of a child within the parent", viewOf(m, bind(m, "deeper", "docs/write"), use), "deeper")
+	checkTools(t, "of groups above each other", viewOf(m, pin(m, "deeper", "deep", "docs")), "deeper", "deep", "top", "read")
+	checkTools(t, "of a child", viewOf(m, pin(m, "deep")), "deep", "deeper")
+	checkTools(t, "of a child within the parent", viewOf(m, pin(m, "deeper", "docs/write"), use), "deeper")
 
 	s := m.CurrentSnapshot()
 	info, _ := s.LookupGroup("docs")
@@ -70,7 +70,7 @@ func TestChildren_ParentHoldsThem(t *testing.T) {
 	checkTools(t, "after deep was unregistered", viewOf(m, use), "top", "read")
 	unregister(t, m, "ann", "docs")
 	checkTools(t, "after the parent was unregistered", viewOf(m, use))
-	checkTools(t, "the child stays a group", viewOf(m, bind(m, "docs/read")), "read")
+	checkTools(t, "the child stays a group", viewOf(m, pin(m, "docs/read")), "read")
 }
 
 func unregister(t *testing.T, m *toolgroups.Manager, owner toolgroups.GroupOwner, id toolgroups.GroupID) {
@@ -80,13 +80,13 @@ func unregister(t *testing.T, m *toolgroups.Manager, owner toolgroups.GroupOwner
 	}
 }
 
-// A role is bound to the owner of its groups. If another owner has the parent later, the role
+// A role is pinned to the owner of its groups. If another owner has the parent later, the role
 // has neither the parent nor its children.
 func TestChildren_OfAnotherOwner(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "ann", toolgroups.Group{ID: "docs", Tools: stubs("top"), Children: groupIDs{"read"}})
 	register(t, m, "ann", toolgroups.Group{ID: "read", Tools: stubs("read")})
-	use := bind(m, "docs")
+	use := pin(m, "docs")
 	unregister(t, m, "ann", "docs")
 	unregister(t, m, "ann", "read")
 	register(t, m, "bob", toolgroups.Group{ID: "docs", Tools: stubs("other"), Children: groupIDs{"read"}})
@@ -103,7 +103,7 @@ func TestChildren_ReferencesAndServers(t *testing.T) {
 	register(t, m, "module:db", toolgroups.Group{ID: "db", Tools: stubs("query", "update")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "knowledge", Children: groupIDs{"knowledge/read"}})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "knowledge/read", Refs: []string{"query", "run_command"}})
-	use := bind(m, "knowledge")
+	use := pin(m, "knowledge")
 	checkTools(t, "references of a child", viewOf(m, use), "query")
 	h, _ := m.CurrentSnapshot().LookupTool("query")
 	if got := m.CurrentSnapshot().Compile(use).GrantingGroup(h); got != "knowledge/read" {
@@ -190,7 +190,7 @@ func TestReplaceTools_KeepsChildren(t *testing.T) {
 	if err := grouptest.ReplaceTools(m, "ann", "docs", stubs("new")); err != nil {
 		t.Fatal(err)
 	}
-	checkTools(t, "after the tools were replaced", viewOf(m, bind(m, "docs")), "new", "read")
+	checkTools(t, "after the tools were replaced", viewOf(m, pin(m, "docs")), "new", "read")
 	if info, _ := m.CurrentSnapshot().LookupGroup("docs"); !slices.Equal(info.Fallback, groupIDs{"read"}) {
 		t.Errorf("the fallback is %v", info.Fallback)
 	}
@@ -208,8 +208,8 @@ func TestIntersectSets(t *testing.T) {
 		{"docs", "docs/other", "-"}, {"*", "read", "read"}, {"docs", "*", "docs"}, {"write,unknown", "docs,unknown", "write,unknown"},
 		{"docs,read", "read,write", "read,write"},
 	} {
-		set := func(text string) toolgroups.BoundSet {
-			return s.BindSet(toolgroups.SetOfNames(strings.Split(text, ",")...))
+		set := func(text string) toolgroups.PinnedSet {
+			return s.PinOwners(toolgroups.SetOfNames(strings.Split(text, ",")...))
 		}
 		if got := s.IntersectSets(set(c.a), set(c.b)).String(); got != c.want {
 			t.Errorf("%s and %s: %s, want %s", c.a, c.b, got, c.want)
@@ -223,17 +223,17 @@ func TestFallbackTools(t *testing.T) {
 	register(t, m, "module:docs", toolgroups.Group{ID: "docs/read", Tools: stubs("read")})
 	register(t, m, "ann", toolgroups.Group{ID: "files", Tools: append(stubs("grep", "cat"), toolInStates("edit", "draft"))})
 	s := m.CurrentSnapshot()
-	fallback := func(use toolgroups.BoundSet, state, name string, limits ...toolgroups.BoundSet) []string {
+	fallback := func(use toolgroups.PinnedSet, state, name string, limits ...toolgroups.PinnedSet) []string {
 		h, _ := s.LookupTool(name)
 		return s.Compile(use, limits...).ForState(state).FallbackTools(s, h)
 	}
-	checkTools(t, "of the role", fallback(bind(m, "docs", "files"), "", "search"), "grep", "cat", "read")
-	checkTools(t, "in the state draft", fallback(bind(m, "docs", "files"), "draft", "search"), "grep", "cat", "edit", "read")
-	checkTools(t, "of a tool of a child", fallback(bind(m, "docs", "files"), "", "read"), "grep", "cat")
-	checkTools(t, "of a role without files", fallback(bind(m, "docs"), "", "search"), "read")
-	checkTools(t, "of a role without docs", fallback(bind(m, "docs/read", "files"), "", "read"))
-	checkTools(t, "within a limit", fallback(bind(m, "docs", "files"), "", "search", bind(m, "docs")), "read")
-	checkTools(t, "of another tool", fallback(bind(m, "docs", "files"), "", "grep"))
+	checkTools(t, "of the role", fallback(pin(m, "docs", "files"), "", "search"), "grep", "cat", "read")
+	checkTools(t, "in the state draft", fallback(pin(m, "docs", "files"), "draft", "search"), "grep", "cat", "edit", "read")
+	checkTools(t, "of a tool of a child", fallback(pin(m, "docs", "files"), "", "read"), "grep", "cat")
+	checkTools(t, "of a role without files", fallback(pin(m, "docs"), "", "search"), "read")
+	checkTools(t, "of a role without docs", fallback(pin(m, "docs/read", "files"), "", "read"))
+	checkTools(t, "within a limit", fallback(pin(m, "docs", "files"), "", "search", pin(m, "docs")), "read")
+	checkTools(t, "of another tool", fallback(pin(m, "docs", "files"), "", "grep"))
 	var zero toolgroups.StateView
 	checkTools(t, "of a zero view", zero.FallbackTools(s, nil))
 }
@@ -248,7 +248,7 @@ func TestFallbackTools_AreBounded(t *testing.T) {
 	register(t, m, "ann", toolgroups.Group{ID: "one", Tools: stubs("one"), Fallback: groupIDs{"many"}})
 	s := m.CurrentSnapshot()
 	h, _ := s.LookupTool("one")
-	if got := s.Compile(bind(m, "one", "many")).ForState("").FallbackTools(s, h); len(got) != toolgroups.MaxFallbackTools {
+	if got := s.Compile(pin(m, "one", "many")).ForState("").FallbackTools(s, h); len(got) != toolgroups.MaxFallbackTools {
 		t.Errorf("got %v", got)
 	}
 }
@@ -296,7 +296,7 @@ func TestCoversAlways(t *testing.T) {
 		{"reading", "reading", true}, {"desk", "reading", false}, {"house", "reading", false}, {"house", "shelf", true},
 		{"house", "desk", true}, {"shelf", "house", false}, {"desk", "shelf", false}, {"house", "none", false},
 	} {
-		if got := s.CoversAlways(s.BindSet(toolgroups.SetOfNames(c.set)), c.id); got != c.want {
+		if got := s.CoversAlways(s.PinOwners(toolgroups.SetOfNames(c.set)), c.id); got != c.want {
 			t.Errorf("%s and %s: %t", c.set, c.id, got)
 		}
 	}

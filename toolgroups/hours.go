@@ -85,11 +85,11 @@ func checkHours(g Group) error {
 
 // FindClosed returns a closed group through which b would contain the tool h. It reports
 // false if there is none.
-func (s *Snapshot) FindClosed(b BoundSet, h *ToolHandle) (GroupInfo, bool) {
+func (s *Snapshot) FindClosed(b PinnedSet, h *ToolHandle) (GroupInfo, bool) {
 	if !b.matchesOwner(h) {
 		return GroupInfo{}, false
 	}
-	for _, g := range s.boundGroups(b) {
+	for _, g := range s.pinnedGroups(b) {
 		if !g.isClosed() {
 			continue
 		}

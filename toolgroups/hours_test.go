@@ -59,11 +59,11 @@ func (f *hourFixture) switchTo(open bool) error {
 // allowed lists the tools and prompts of groups, within limits.
 func (f *hourFixture) allowed(use toolgroups.GroupSet, limits ...toolgroups.GroupSet) string {
 	s := f.CurrentSnapshot()
-	bound := make([]toolgroups.BoundSet, len(limits))
+	limited := make([]toolgroups.PinnedSet, len(limits))
 	for i, l := range limits {
-		bound[i] = s.BindSet(l)
+		limited[i] = s.PinOwners(l)
 	}
-	v := s.Compile(s.BindSet(use), bound...)
+	v := s.Compile(s.PinOwners(use), limited...)
 	return strings.Join(append(v.ToolNames(), promptNames(v.ListPrompts(""))...), " ")
 }
 
@@ -85,7 +85,7 @@ func TestSwitchGroup_ClosedGroupHasNothing(t *testing.T) {
 		if got := s.InGroups("write", "office"); got != inGroup || len(s.ToolDefinitions("office")) > 0 != inGroup {
 			t.Errorf("%s: write in office %t", state, got)
 		}
-		if !s.CoversGroup(s.BindSet(toolgroups.SetOf("office")), "office") {
+		if !s.CoversGroup(s.PinOwners(toolgroups.SetOf("office")), "office") {
 			t.Errorf("%s: the group does not exist", state)
 		}
 	}
@@ -258,23 +258,23 @@ func TestSwitchGroup_AfterOtherChange(t *testing.T) {
 
 func TestFindClosed(t *testing.T) {
 	f := newHourFixture(t)
-	find := func(b toolgroups.BoundSet, tool string) toolgroups.GroupID {
+	find := func(b toolgroups.PinnedSet, tool string) toolgroups.GroupID {
 		s := f.CurrentSnapshot()
 		g, _ := s.FindClosed(b, lookup(t, s, tool))
 		return g.ID
 	}
-	bind := func(set toolgroups.GroupSet) toolgroups.BoundSet { return f.CurrentSnapshot().BindSet(set) }
-	only := bind(toolgroups.SetOf("office"))
+	pin := func(set toolgroups.GroupSet) toolgroups.PinnedSet { return f.CurrentSnapshot().PinOwners(set) }
+	only := pin(toolgroups.SetOf("office"))
 	only.Only = "other"
 	f.must(claim(t, f.Manager, "else").RegisterGroup(toolgroups.Group{ID: "else", Tools: stubs("else")}))
 	for _, tt := range []struct {
-		in   toolgroups.BoundSet
+		in   toolgroups.PinnedSet
 		tool string
 		want toolgroups.GroupID
 	}{
-		{bind(toolgroups.SetOf("reading", "office")), "write", "office"},
-		{bind(toolgroups.SetOf("reading")), "write", ""},
-		{bind(toolgroups.SetOf("office")), "else", ""},
+		{pin(toolgroups.SetOf("reading", "office")), "write", "office"},
+		{pin(toolgroups.SetOf("reading")), "write", ""},
+		{pin(toolgroups.SetOf("office")), "else", ""},
 		{only, "write", ""},
 	} {
 		if got := find(tt.in, tt.tool); got != tt.want {
@@ -284,7 +284,7 @@ func TestFindClosed(t *testing.T) {
 	if err := f.switchTo(true); err != nil {
 		t.Fatal(err)
 	}
-	if got := find(bind(toolgroups.SetOf("office")), "write"); got != "" {
+	if got := find(pin(toolgroups.SetOf("office")), "write"); got != "" {
 		t.Errorf("open: %q", got)
 	}
 }
@@ -329,17 +329,17 @@ func TestVisibleWhenOpen_ClosedGroups(t *testing.T) {
 	nowhere := &stub{tool.Definition{Name: "nowhere", Input: json.RawMessage(anyObject), States: []string{}}}
 	f.must(f.disk.RegisterGroup(toolgroups.Group{ID: "stateless", Tools: []tool.Tool{nowhere}}))
 	s := f.CurrentSnapshot()
-	office := s.BindSet(toolgroups.SetOf("office", "stateless", "unknown"))
+	office := s.PinOwners(toolgroups.SetOf("office", "stateless", "unknown"))
 	bound, other := office, office
 	bound.Bind = parsed(t, `{"write": {"/amount": {"min": 2, "max": 1}}}`)
 	other.Owners = map[toolgroups.GroupID]toolgroups.GroupOwner{"office": "former"}
-	own := s.BindSet(toolgroups.AllGroups())
+	own := s.PinOwners(toolgroups.AllGroups())
 	own.Only = "somebody"
 	for name, c := range map[string]struct {
-		set  toolgroups.BoundSet
+		set  toolgroups.PinnedSet
 		want string
 	}{
-		"a closed group": {office, "write read"}, "all groups": {s.BindSet(toolgroups.AllGroups()), "read write"},
+		"a closed group": {office, "write read"}, "all groups": {s.PinOwners(toolgroups.AllGroups()), "read write"},
 		"a bound that lets nothing through": {bound, "read"}, "a group of another owner": {other, ""}, "tools of another owner": {own, ""},
 	} {
 		var names []string

@@ -115,7 +115,7 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 
 // render returns everything that a Snapshot contains, as text.
 func render(s *toolgroups.Snapshot) string {
-	all := s.Compile(s.BindSet(toolgroups.AllGroups())).ForState("")
+	all := s.Compile(s.PinOwners(toolgroups.AllGroups())).ForState("")
 	data, err := json.MarshalIndent(map[string]any{
 		"groups": s.ListGroups(), "ids": s.GroupIDs(), "definitions": s.ToolDefinitions(s.GroupIDs()...), "tools": names(definitions(s.ListTools())), "view": string(all.ToolJSON()),
 	}, "", " ")
@@ -327,7 +327,7 @@ func TestSnapshot_Toolsets(t *testing.T) {
 			if diff := cmp.Diff(names(s.ToolDefinitions("set")), tt.want); diff != "" {
 				t.Errorf("definitions, got before want:\n%s", diff)
 			}
-			b := s.BindSet(toolgroups.SetOf("set"))
+			b := s.PinOwners(toolgroups.SetOf("set"))
 			if diff := cmp.Diff(names(s.Compile(b).ForState("").ToolDefinitions()), tt.want); diff != "" {
 				t.Errorf("view, got before want:\n%s", diff)
 			}

@@ -30,8 +30,8 @@ type Narrowing struct {
 //
 // Groups of b that are not registered are chosen if Groups has them. AllGroups contains every
 // id, known or not. Groups of other sets are never chosen if their id belongs to another owner
-// now. A role that is written again would be bound to the new owner.
-func (s *Snapshot) NarrowSet(b BoundSet, n Needs) Narrowing {
+// now. A role that is written again would be pinned to the new owner.
+func (s *Snapshot) NarrowSet(b PinnedSet, n Needs) Narrowing {
 	if b.Set.all && slices.Contains(n.Groups, "*") {
 		return Narrowing{Set: AllGroups(), Tools: len(s.handles(b)), Exact: true}
 	}
@@ -96,13 +96,13 @@ type need struct {
 // narrowing is the choice of groups of a set.
 type narrowing struct {
 	snapshot   *Snapshot
-	set        BoundSet
+	set        PinnedSet
 	candidates []candidate
 	needs      []need
 	covers     []cover // of candidates
 }
 
-func newNarrowing(s *Snapshot, b BoundSet, n Needs) *narrowing {
+func newNarrowing(s *Snapshot, b PinnedSet, n Needs) *narrowing {
 	x := &narrowing{snapshot: s, set: b}
 	open, timed := s.openAndTimed(x.heldGroups(n.Groups)...)
 	for _, g := range slices.Concat(open, timed) {
@@ -273,7 +273,7 @@ func (x *narrowing) newCover(c candidate) cover {
 // VisibleWhenOpen returns the tools that a View of b lists in some workflow state while all groups
 // with hours are open, each once. A tool whose bounds surely let no arguments through is not
 // among them.
-func (s *Snapshot) VisibleWhenOpen(b BoundSet) []*ToolHandle {
+func (s *Snapshot) VisibleWhenOpen(b PinnedSet) []*ToolHandle {
 	groups := s.orderedGroups()
 	if !b.Set.all {
 		groups = nil
@@ -291,5 +291,5 @@ func (s *Snapshot) VisibleWhenOpen(b BoundSet) []*ToolHandle {
 	list = slices.DeleteFunc(list, func(h *ToolHandle) bool {
 		return !b.matchesOwner(h) || h.Definition.States != nil && len(h.Definition.States) == 0
 	})
-	return newView().applyBounds(withoutAPIs(list), []BoundSet{b})
+	return newView().applyBounds(withoutAPIs(list), []PinnedSet{b})
 }

@@ -18,7 +18,7 @@ type narrowCase struct {
 	t      *testing.T
 	timed  []toolgroups.GroupID // groups with hours
 	config *toolgroups.Owner
-	held   toolgroups.BoundSet
+	held   toolgroups.PinnedSet
 	needs  toolgroups.Needs
 }
 
@@ -87,7 +87,7 @@ func (c *narrowCase) choose(r *rand.Rand) {
 		}
 		set = toolgroups.SetOf(ids...)
 	}
-	c.held = s.BindSet(set)
+	c.held = s.PinOwners(set)
 	if r.IntN(6) == 0 {
 		c.held.Only = toolgroups.Config
 	}
@@ -133,7 +133,7 @@ func (c *narrowCase) inEachState(fn func(state int, s *toolgroups.Snapshot)) {
 }
 
 // allowed lists the tools of a set in each state, sorted.
-func (c *narrowCase) allowed(b toolgroups.BoundSet) (byState [][]string) {
+func (c *narrowCase) allowed(b toolgroups.PinnedSet) (byState [][]string) {
 	c.inEachState(func(_ int, s *toolgroups.Snapshot) {
 		byState = append(byState, slices.Sorted(slices.Values(s.Compile(b).ToolNames())))
 	})
@@ -141,8 +141,8 @@ func (c *narrowCase) allowed(b toolgroups.BoundSet) (byState [][]string) {
 }
 
 // narrowed returns held with another set of groups.
-func (c *narrowCase) narrowed(set toolgroups.GroupSet) toolgroups.BoundSet {
-	b := c.CurrentSnapshot().BindSet(set)
+func (c *narrowCase) narrowed(set toolgroups.GroupSet) toolgroups.PinnedSet {
+	b := c.CurrentSnapshot().PinOwners(set)
 	b.Only = c.held.Only
 	return b
 }
@@ -316,41 +316,41 @@ func TestNarrowSet_Cases(t *testing.T) {
 	}
 	declare(t, m, map[toolgroups.GroupID]toolgroups.GroupOwner{"away": "server", "taken": "other"})
 	s := m.CurrentSnapshot()
-	server := bind(m, "disk", "reading")
+	server := pin(m, "disk", "reading")
 	server.Only = "other"
-	stale := toolgroups.BoundSet{Set: toolgroups.SetOf("reading", "disk", "away", "gone", "taken", "unused"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{
+	stale := toolgroups.PinnedSet{Set: toolgroups.SetOf("reading", "disk", "away", "gone", "taken", "unused"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{
 		"reading": "earlier", "disk": "disk", "away": "server", "gone": "server", "taken": "server", "unused": "server",
 	}}
 	for _, tt := range []struct {
 		name   string
-		held   toolgroups.BoundSet
+		held   toolgroups.PinnedSet
 		tools  string
 		groups groupIDs
 		want   string
 	}{
-		{"nothing is needed", bind(m, "disk", "suite"), "", nil, "-"},
-		{"a read part in place of its group", bind(m, "shelf"), "look", nil, "shelf:read"},
-		{"a read part in place of all groups", s.BindSet(toolgroups.AllGroups()), "look", nil, "shelf:read"},
-		{"a group that needs more than its read part", bind(m, "shelf"), "look put", nil, "shelf"},
-		{"a group of which all tools only read", bind(m, "book"), "turn", nil, "book"},
-		{"no group in place of its read part", bind(m, "shelf:read"), "look put", groupIDs{"shelf"}, "shelf:read"},
-		{"a group that is needed itself", bind(m, "shelf"), "look", groupIDs{"shelf"}, "shelf"},
-		{"a child in place of its parent", bind(m, "suite"), "read", nil, "reading"},
-		{"a smaller group in place of a larger one", bind(m, "disk", "suite"), "read write", nil, "writing"},
-		{"the parent, if a smaller group has less", bind(m, "disk", "reading"), "read wipe", nil, "disk"},
-		{"one group in place of two with the same tools", bind(m, "reading", "pen", "writing"), "read write", nil, "writing"},
+		{"nothing is needed", pin(m, "disk", "suite"), "", nil, "-"},
+		{"a read part in place of its group", pin(m, "shelf"), "look", nil, "shelf:read"},
+		{"a read part in place of all groups", s.PinOwners(toolgroups.AllGroups()), "look", nil, "shelf:read"},
+		{"a group that needs more than its read part", pin(m, "shelf"), "look put", nil, "shelf"},
+		{"a group of which all tools only read", pin(m, "book"), "turn", nil, "book"},
+		{"no group in place of its read part", pin(m, "shelf:read"), "look put", groupIDs{"shelf"}, "shelf:read"},
+		{"a group that is needed itself", pin(m, "shelf"), "look", groupIDs{"shelf"}, "shelf"},
+		{"a child in place of its parent", pin(m, "suite"), "read", nil, "reading"},
+		{"a smaller group in place of a larger one", pin(m, "disk", "suite"), "read write", nil, "writing"},
+		{"the parent, if a smaller group has less", pin(m, "disk", "reading"), "read wipe", nil, "disk"},
+		{"one group in place of two with the same tools", pin(m, "reading", "pen", "writing"), "read write", nil, "writing"},
 		{"no tool of another server", server, "read", nil, "-"},
-		{"no groups are held", toolgroups.BoundSet{}, "read", groupIDs{"disk"}, "-"},
-		{"no group with hours in place of one without", bind(m, "office", "disk"), "write", nil, "disk"},
-		{"each group with hours that has a tool", bind(m, "office", "night", "reading"), "write", nil, "office,night"},
-		{"no group below one with hours", bind(m, "office"), "read", nil, "office"},
-		{"what is not held is not needed", bind(m, "reading"), "write", groupIDs{"disk"}, "-"},
-		{"a group that is needed", bind(m, "suite", "disk"), "", groupIDs{"writing", "disk"}, "writing,disk"},
-		{"a group below one with hours that is needed", bind(m, "office"), "", groupIDs{"reading"}, "office"},
-		{"all groups", s.BindSet(toolgroups.AllGroups()), "read wipe", nil, "disk"},
-		{"all groups are needed", s.BindSet(toolgroups.AllGroups()), "", groupIDs{"*"}, "*"},
-		{"groups that are needed and not registered, of all groups", s.BindSet(toolgroups.AllGroups()), "read wipe", groupIDs{"away", "nothing"}, "disk,away,nothing"},
-		{"all groups are needed and not held", bind(m, "disk"), "read", groupIDs{"*"}, "disk"},
+		{"no groups are held", toolgroups.PinnedSet{}, "read", groupIDs{"disk"}, "-"},
+		{"no group with hours in place of one without", pin(m, "office", "disk"), "write", nil, "disk"},
+		{"each group with hours that has a tool", pin(m, "office", "night", "reading"), "write", nil, "office,night"},
+		{"no group below one with hours", pin(m, "office"), "read", nil, "office"},
+		{"what is not held is not needed", pin(m, "reading"), "write", groupIDs{"disk"}, "-"},
+		{"a group that is needed", pin(m, "suite", "disk"), "", groupIDs{"writing", "disk"}, "writing,disk"},
+		{"a group below one with hours that is needed", pin(m, "office"), "", groupIDs{"reading"}, "office"},
+		{"all groups", s.PinOwners(toolgroups.AllGroups()), "read wipe", nil, "disk"},
+		{"all groups are needed", s.PinOwners(toolgroups.AllGroups()), "", groupIDs{"*"}, "*"},
+		{"groups that are needed and not registered, of all groups", s.PinOwners(toolgroups.AllGroups()), "read wipe", groupIDs{"away", "nothing"}, "disk,away,nothing"},
+		{"all groups are needed and not held", pin(m, "disk"), "read", groupIDs{"*"}, "disk"},
 		{"the read part of an away group", stale, "", groupIDs{"gone:read", "taken:read"}, "gone:read"},
 		{"an away group in place of its read part", stale, "", groupIDs{"gone:read", "gone"}, "gone"},
 		{"away groups that are needed, none of another owner", stale, "read", groupIDs{"away", "gone", "reading", "taken"}, "disk,away,gone"},
@@ -390,16 +390,16 @@ func TestNarrowSet_IsBounded(t *testing.T) {
 		s := m.CurrentSnapshot()
 		var needs toolgroups.Needs
 		for _, name := range tools[:60] {
-			if b := bind(m, held...); s.ReachesTool(b, lookup(t, s, name)) {
+			if b := pin(m, held...); s.ReachesTool(b, lookup(t, s, name)) {
 				needs.Tools = append(needs.Tools, lookup(t, s, name))
 			}
 		}
-		got := s.NarrowSet(bind(m, held...), needs)
+		got := s.NarrowSet(pin(m, held...), needs)
 		if got.Exact || len(got.Set.GroupIDs()) >= groups {
 			t.Errorf("%d groups: %v, exact %t", groups, got.Set, got.Exact)
 		}
 		for _, h := range needs.Tools {
-			if !s.ReachesTool(bind(m, got.Set.GroupIDs()...), h) {
+			if !s.ReachesTool(pin(m, got.Set.GroupIDs()...), h) {
 				t.Errorf("%d groups: %v lacks %s", groups, got.Set, h.Definition.Name)
 			}
 		}

@@ -57,7 +57,7 @@ func TestOwnerRefs_FollowTheOwner(t *testing.T) {
 		t.Errorf("the set has %q; changed %v", got, changed)
 	}
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("set")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("set")))
 	hidden, _ := s.LookupTool("hidden")
 	late, _ := s.LookupTool("c")
 	if state := view.ForState(""); state.EvaluateTool(hidden).Rule == toolgroups.Granted || state.EvaluateTool(late).Rule != toolgroups.Granted {
@@ -107,7 +107,7 @@ func BenchmarkCompile_OwnerRefs(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := m.CurrentSnapshot()
-	set := s.BindSet(toolgroups.SetOf("set"))
+	set := s.PinOwners(toolgroups.SetOf("set"))
 	for b.Loop() {
 		if names := s.Compile(set).ToolNames(); len(names) != 1 {
 			b.Fatal(names)

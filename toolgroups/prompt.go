@@ -44,10 +44,10 @@ func (v *View) ListPrompts(within GroupID) []Prompt {
 }
 
 // allowedGroups returns the wanted groups that are in use and in all limits.
-func (s *Snapshot) allowedGroups(use BoundSet, limits []BoundSet, wanted func(*group) bool) (list []*group) {
-	for _, g := range s.boundGroups(use) {
-		excludes := func(limit BoundSet) bool {
-			return !slices.ContainsFunc(s.boundGroups(limit), g.isPartOf) || !limit.matchesGroupOwner(g)
+func (s *Snapshot) allowedGroups(use PinnedSet, limits []PinnedSet, wanted func(*group) bool) (list []*group) {
+	for _, g := range s.pinnedGroups(use) {
+		excludes := func(limit PinnedSet) bool {
+			return !slices.ContainsFunc(s.pinnedGroups(limit), g.isPartOf) || !limit.matchesGroupOwner(g)
 		}
 		if wanted(g) && !g.isClosed() && use.matchesGroupOwner(g) && !slices.ContainsFunc(limits, excludes) {
 			list = append(list, g)
@@ -57,4 +57,4 @@ func (s *Snapshot) allowedGroups(use BoundSet, limits []BoundSet, wanted func(*g
 }
 
 // matchesGroupOwner reports whether g belongs to the owner that b is restricted to.
-func (b BoundSet) matchesGroupOwner(g *group) bool { return b.Only == "" || g.Owner == b.Only }
+func (b PinnedSet) matchesGroupOwner(g *group) bool { return b.Only == "" || g.Owner == b.Only }

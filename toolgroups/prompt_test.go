@@ -34,7 +34,7 @@ func TestView_Prompts(t *testing.T) {
 	register(t, m, "ann", toolgroups.Group{ID: "a", Tools: stubs("one"), Prompts: []toolgroups.Prompt{stubPrompt("z"), stubPrompt("b")}})
 	register(t, m, "ann", toolgroups.Group{ID: "b", Prompts: []toolgroups.Prompt{stubPrompt("b")}})
 	view := func(use toolgroups.GroupSet) *toolgroups.View {
-		return m.CurrentSnapshot().Compile(m.CurrentSnapshot().BindSet(use))
+		return m.CurrentSnapshot().Compile(m.CurrentSnapshot().PinOwners(use))
 	}
 	both := view(toolgroups.SetOf("a", "b", "none"))
 	for within, want := range map[toolgroups.GroupID][]string{"": {"b", "z"}, "a": {"b", "z"}, "b": {"b"}, "none": nil} {
@@ -63,7 +63,7 @@ func TestView_Prompts(t *testing.T) {
 }
 
 // A View has a prompt if and only if the prompt is in a group that the use and all
-// limits contain. The group must have the owner to which they are bound, and the
+// limits contain. The group must have the owner to which they are pinned, and the
 // owner to which they are restricted. The model follows this definition.
 func TestView_PromptsAgainstModel(t *testing.T) {
 	seed := rand.Uint64()
@@ -85,31 +85,31 @@ func TestView_PromptsAgainstModel(t *testing.T) {
 			}
 			register(t, m, holds[id], toolgroups.Group{ID: id, Prompts: lists[id]})
 		}
-		bindings := make([]toolgroups.BoundSet, 1+r.IntN(3))
-		for i := range bindings {
-			bindings[i] = randomBoundSet(r, ids, owners)
+		sets := make([]toolgroups.PinnedSet, 1+r.IntN(3))
+		for i := range sets {
+			sets[i] = randomPinnedSet(r, ids, owners)
 		}
 		want := map[string]bool{}
 		for _, id := range ids {
 			all := holds[id] != ""
-			for _, b := range bindings {
+			for _, b := range sets {
 				all = all && (b.Set.IsAll() || b.Set.Has(id) && b.Owners[id] == holds[id]) && (b.Only == "" || b.Only == holds[id])
 			}
 			for _, p := range lists[id] {
 				want[p.Name()] = want[p.Name()] || all
 			}
 		}
-		got := m.CurrentSnapshot().Compile(bindings[0], bindings[1:]...).ListPrompts("")
+		got := m.CurrentSnapshot().Compile(sets[0], sets[1:]...).ListPrompts("")
 		for _, p := range texts {
 			if slices.Contains(got, p) != want[p.Name()] {
-				t.Fatalf("seed %d: has %s: %v, want %v; groups %v %v, bindings %+v", seed, p.Name(), !want[p.Name()], want[p.Name()], holds, lists, bindings)
+				t.Fatalf("seed %d: has %s: %v, want %v; groups %v %v, sets %+v", seed, p.Name(), !want[p.Name()], want[p.Name()], holds, lists, sets)
 			}
 		}
 	}
 }
 
-func randomBoundSet(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.GroupOwner) toolgroups.BoundSet {
-	b := toolgroups.BoundSet{Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{}}
+func randomPinnedSet(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.GroupOwner) toolgroups.PinnedSet {
+	b := toolgroups.PinnedSet{Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{}}
 	var some []toolgroups.GroupID
 	for _, id := range ids {
 		if r.IntN(3) > 0 {

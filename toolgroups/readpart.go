@@ -92,9 +92,9 @@ func withReadParts(ids []GroupID) (list []GroupID) {
 	return list
 }
 
-// FirstPart returns the id of a group if has reports true for it. Else it returns the id of the
+// WholeOrRead returns the id of a group if has reports true for it. Else it returns the id of the
 // read part if has reports true for the read part. It reports false if has reports false for both.
-func FirstPart(id GroupID, has func(GroupID) bool) (GroupID, bool) {
+func WholeOrRead(id GroupID, has func(GroupID) bool) (GroupID, bool) {
 	for _, part := range []GroupID{id, id.ReadPart()} {
 		if has(part) {
 			return part, true

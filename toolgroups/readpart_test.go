@@ -54,7 +54,7 @@ func TestReadPart_HasReadOnlyToolsAlone(t *testing.T) {
 		"magpie:read": {"get_pool"}, "magpie/pool:read": {"call_magpie_pool"}, "magpie/swap:read": {}, "untrusted:read": {},
 		"night:read": {}, "day:read": {"get_pool"}, "unknown:read": {}, ":read": {}, "docs:write": {}, "docs:read:read": {}, "*:read": {},
 	} {
-		view := s.Compile(bind(m, set))
+		view := s.Compile(pin(m, set))
 		if diff := cmp.Diff(names(view.ListableTools()), want); diff != "" {
 			t.Errorf("%s, got before want:\n%s", set, diff)
 		}
@@ -87,11 +87,11 @@ func TestReadPart_IsFoundByItsID(t *testing.T) {
 	if whole, _ := s.LookupGroup("docs"); !slices.Equal(whole.Children, groupIDs{"archive", "tool_set"}) {
 		t.Errorf("the group itself has the children %v", whole.Children)
 	}
-	view := s.Compile(bind(m, "docs:read"))
+	view := s.Compile(pin(m, "docs:read"))
 	if got := view.GrantingGroup(lookup(t, s, "get_doc")); got != "docs:read" {
 		t.Errorf("get_doc is allowed through %q", got)
 	}
-	only := bind(m, "docs:read")
+	only := pin(m, "docs:read")
 	only.Only = toolgroups.ServerOwner("magpie")
 	if !s.ReachesGroup(only, "docs:read") || s.ReachesGroup(only, "docs") || s.ReachesGroup(only, "archive:read") {
 		t.Error("ReachesGroup differs")
@@ -99,10 +99,10 @@ func TestReadPart_IsFoundByItsID(t *testing.T) {
 	if got := s.AllTools("night:read"); len(got) != 1 || got[0].Definition.Name != "get_pool" {
 		t.Errorf("while it is open, night:read has %v", got)
 	}
-	if closed, ok := s.FindClosed(bind(m, "night:read"), lookup(t, s, "get_pool")); !ok || closed.ID != "night:read" {
+	if closed, ok := s.FindClosed(pin(m, "night:read"), lookup(t, s, "get_pool")); !ok || closed.ID != "night:read" {
 		t.Errorf("the closed group is %v, %v", closed.ID, ok)
 	}
-	if _, ok := s.FindClosed(bind(m, "night:read"), lookup(t, s, "put_doc")); ok {
+	if _, ok := s.FindClosed(pin(m, "night:read"), lookup(t, s, "put_doc")); ok {
 		t.Error("a read part would have put_doc while it is open")
 	}
 }
@@ -113,7 +113,7 @@ func TestReadPart_FollowsTheEffect(t *testing.T) {
 	m := newReadable(t)
 	var changed []toolgroups.GroupID
 	m.WatchGroups(func(ids []toolgroups.GroupID) { changed = ids })
-	held := bind(m, "docs:read")
+	held := pin(m, "docs:read")
 	before := m.CurrentSnapshot().Compile(held)
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "archive", Tools: []tool.Tool{toolWithEffect("get_box", tool.Mutating), toolWithEffect("drop_box", tool.ReadOnly)}})
 	s := m.CurrentSnapshot()
@@ -135,21 +135,21 @@ func TestReadPart_AsLimit(t *testing.T) {
 	m := newReadable(t)
 	s := m.CurrentSnapshot()
 	for _, tt := range []struct {
-		use, limit toolgroups.BoundSet
+		use, limit toolgroups.PinnedSet
 		want       []string
 	}{
-		{bind(m, "docs"), bind(m, "archive:read"), []string{"get_box"}},
-		{bind(m, "archive:read"), bind(m, "docs"), []string{"get_box"}},
-		{bind(m, "docs:read"), bind(m, "archive"), []string{"get_box"}},
-		{s.BindSet(toolgroups.AllGroups()), bind(m, "workspace:read"), []string{"get_file"}},
-		{bind(m, "magpie"), bind(m, "magpie/pool:read"), []string{"get_pool"}},
+		{pin(m, "docs"), pin(m, "archive:read"), []string{"get_box"}},
+		{pin(m, "archive:read"), pin(m, "docs"), []string{"get_box"}},
+		{pin(m, "docs:read"), pin(m, "archive"), []string{"get_box"}},
+		{s.PinOwners(toolgroups.AllGroups()), pin(m, "workspace:read"), []string{"get_file"}},
+		{pin(m, "magpie"), pin(m, "magpie/pool:read"), []string{"get_pool"}},
 	} {
 		if got := s.Compile(tt.use, tt.limit).ToolNames(); !slices.Equal(got, tt.want) {
 			t.Errorf("%v within %v: %v, want %v", tt.use.Set, tt.limit.Set, got, tt.want)
 		}
 	}
 	fallback := func(limit toolgroups.GroupID) []string {
-		return s.Compile(bind(m, "docs:read"), bind(m, limit)).ForState("").FallbackTools(s, lookup(t, s, "get_box"))
+		return s.Compile(pin(m, "docs:read"), pin(m, limit)).ForState("").FallbackTools(s, lookup(t, s, "get_box"))
 	}
 	if got := fallback("docs"); !slices.Equal(got, []string{"get_doc", "get_pool"}) {
 		t.Errorf("the fallback of a read part is %v", got)
@@ -164,25 +164,25 @@ func TestReadPart_IsCovered(t *testing.T) {
 	m := newReadable(t)
 	declare(t, m, map[toolgroups.GroupID]toolgroups.GroupOwner{"away": "server"})
 	s := m.CurrentSnapshot()
-	away := toolgroups.BoundSet{Set: toolgroups.SetOf("away"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"away": "server"}}
+	away := toolgroups.PinnedSet{Set: toolgroups.SetOf("away"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"away": "server"}}
 	for _, tt := range []struct {
-		set     toolgroups.BoundSet
+		set     toolgroups.PinnedSet
 		id      toolgroups.GroupID
 		missing bool
 		always  bool
 		both    string // the intersection with the set of id
 	}{
-		{bind(m, "docs"), "docs:read", false, true, "docs:read"},
-		{bind(m, "docs:read"), "docs", true, false, "docs:read"},
-		{bind(m, "docs:read"), "docs:read", false, true, "docs:read"},
-		{bind(m, "docs"), "archive:read", false, true, "archive:read"},
-		{bind(m, "docs:read"), "archive:read", false, true, "archive:read"},
-		{bind(m, "docs:read"), "archive", true, false, "archive:read"},
-		{bind(m, "archive:read"), "docs", true, false, "archive:read"},
-		{bind(m, "archive"), "docs:read", true, false, "archive:read"},
-		{bind(m, "magpie/pool"), "magpie/pool:read", false, true, "magpie/pool:read"},
-		{bind(m, "magpie/pool"), "magpie:read", true, false, "-"},
-		{bind(m, "night"), "night:read", false, true, "night:read"},
+		{pin(m, "docs"), "docs:read", false, true, "docs:read"},
+		{pin(m, "docs:read"), "docs", true, false, "docs:read"},
+		{pin(m, "docs:read"), "docs:read", false, true, "docs:read"},
+		{pin(m, "docs"), "archive:read", false, true, "archive:read"},
+		{pin(m, "docs:read"), "archive:read", false, true, "archive:read"},
+		{pin(m, "docs:read"), "archive", true, false, "archive:read"},
+		{pin(m, "archive:read"), "docs", true, false, "archive:read"},
+		{pin(m, "archive"), "docs:read", true, false, "archive:read"},
+		{pin(m, "magpie/pool"), "magpie/pool:read", false, true, "magpie/pool:read"},
+		{pin(m, "magpie/pool"), "magpie:read", true, false, "-"},
+		{pin(m, "night"), "night:read", false, true, "night:read"},
 		{away, "away:read", false, true, "away:read"},
 	} {
 		if got := len(s.MissingFrom(tt.set, toolgroups.SetOf(tt.id))) > 0; got != tt.missing {
@@ -194,15 +194,15 @@ func TestReadPart_IsCovered(t *testing.T) {
 		if got := s.CoversAlways(tt.set, tt.id); got != tt.always {
 			t.Errorf("%v covers %s at all hours: %t", tt.set.Set, tt.id, got)
 		}
-		if got := s.IntersectSets(tt.set, bind(m, tt.id)).String(); got != tt.both {
+		if got := s.IntersectSets(tt.set, pin(m, tt.id)).String(); got != tt.both {
 			t.Errorf("%v and %s have %s in common, want %s", tt.set.Set, tt.id, got, tt.both)
 		}
 	}
 	if got := s.KnownOwner("away:read"); got != "server" {
 		t.Errorf("the owner of a declared read part is %q", got)
 	}
-	other := toolgroups.BoundSet{Set: toolgroups.SetOf("docs"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"docs": "other"}}
-	if s.CoversGroup(other, "docs:read") || len(s.Compile(bind(m, "docs:read"), other).ToolNames()) > 0 {
+	other := toolgroups.PinnedSet{Set: toolgroups.SetOf("docs"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"docs": "other"}}
+	if s.CoversGroup(other, "docs:read") || len(s.Compile(pin(m, "docs:read"), other).ToolNames()) > 0 {
 		t.Error("a group of another owner covers the read part")
 	}
 }
@@ -220,7 +220,7 @@ func TestCheckListedID(t *testing.T) {
 		}
 	}
 	for held, want := range map[toolgroups.GroupID]toolgroups.GroupID{"docs": "docs", "docs:read": "docs:read", "other": ""} {
-		if got, ok := toolgroups.FirstPart("docs", func(id toolgroups.GroupID) bool { return id == held }); got != want || ok != (want != "") {
+		if got, ok := toolgroups.WholeOrRead("docs", func(id toolgroups.GroupID) bool { return id == held }); got != want || ok != (want != "") {
 			t.Errorf("of %s the first part of docs is %q, %t", held, got, ok)
 		}
 	}

@@ -17,7 +17,7 @@ type StateProblem struct {
 }
 
 // FindStateProblems returns the states that tools need and no tool leads to. It also returns the
-// states that a tool leads to and in which no tool can be called. Tasks begin in Undefined.
+// states that a tool leads to and in which no tool can be called. Tasks begin in UndefinedState.
 func FindStateProblems(list []tool.Definition) (problems []StateProblem) {
 	led, served := map[string]int{}, map[string]int{} // the first tool that leads to a state, or can be called in it
 	always := false                                   // a tool can be called in every state
@@ -36,7 +36,7 @@ func FindStateProblems(list []tool.Definition) (problems []StateProblem) {
 		problems = append(problems, StateProblem{i, fmt.Sprintf(format, strconv.Quote(textutil.TruncateWidth(state, 60)))})
 	}
 	for state, i := range served {
-		if _, ok := led[state]; !ok && state != "*" && state != Undefined {
+		if _, ok := led[state]; !ok && state != "*" && state != UndefinedState {
 			add(i, state, "can be called in the state %s, which no tool leads to: a task must begin in it")
 		}
 	}

@@ -19,12 +19,12 @@ func TestFindStateProblems(t *testing.T) {
 		want problems
 	}{
 		"no states":   {[]tool.Definition{{}}, nil},
-		"in order":    {[]tool.Definition{leads("open", toolgroups.Undefined), leads("", "open")}, nil},
+		"in order":    {[]tool.Definition{leads("open", toolgroups.UndefinedState), leads("", "open")}, nil},
 		"every state": {[]tool.Definition{leads("open", "*")}, nil},
 		"no tool leads to it": {[]tool.Definition{{}, leads("", "open", "late")}, problems{
 			{1, `can be called in the state "late", which no tool leads to: a task must begin in it`},
 			{1, `can be called in the state "open", which no tool leads to: a task must begin in it`}}},
-		"no tool is in it": {[]tool.Definition{leads("open", toolgroups.Undefined)}, problems{
+		"no tool is in it": {[]tool.Definition{leads("open", toolgroups.UndefinedState)}, problems{
 			{0, `leads to the state "open", in which no tool can be called`}}},
 	} {
 		if diff := cmp.Diff(c.want, toolgroups.FindStateProblems(c.list)); diff != "" {

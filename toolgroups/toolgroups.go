@@ -8,10 +8,10 @@
 //     registers it with a [Manager].
 //   - A [Snapshot] is the registry at one moment. Every change of the registry
 //     publishes a new one. A Snapshot maps the name of a tool to its [ToolHandle].
-//   - A [GroupSet] is a choice of groups, such as the groups a role may use. BindSet
-//     turns it into a [BoundSet], which also remembers the owner of each group.
-//   - A [View] is the result of [Snapshot.Compile]: the tools that are in one BoundSet
-//     and in all BoundSets that limit it.
+//   - A [GroupSet] is a choice of groups, such as the groups a role may use. PinOwners
+//     turns it into a [PinnedSet], which also remembers the owner of each group.
+//   - A [View] is the result of [Snapshot.Compile]: the tools that are in one PinnedSet
+//     and in all PinnedSets that limit it.
 //   - A [StateView] is the part of a View that is visible in one workflow state. It
 //     holds a bit for each ToolHandle, and [StateView.EvaluateTool] tests one of them.
 //   - A [ViewRef] is an atomic reference to the current View. All agents with the
@@ -24,7 +24,7 @@
 //	_, err = docs.RegisterGroup(toolgroups.Group{ID: "docs", Tools: tools})
 //	// ...
 //	s := m.CurrentSnapshot()
-//	view := s.Compile(s.BindSet(toolgroups.SetOf("docs")))
+//	view := s.Compile(s.PinOwners(toolgroups.SetOf("docs")))
 //	h, _ := s.LookupTool("search")
 //	allowed := view.ForState("").EvaluateTool(h).Rule == toolgroups.Granted
 //

@@ -33,7 +33,7 @@ func Example() {
 	register(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search", "run_command"}})
 
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("reading")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("reading")))
 	for _, name := range []string{"search", "run_command"} {
 		h, _ := s.LookupTool(name)
 		fmt.Println(name, h.Group, view.ForState("").HasTool(h))

@@ -11,16 +11,16 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/bounds"
 )
 
-// Undefined is the workflow state of an agent that has none.
-const Undefined = "undefined"
+// UndefinedState is the workflow state of an agent that has none.
+const UndefinedState = "undefined"
 
-// StateName returns the name of a workflow state, which is Undefined for "".
-func StateName(state string) string { return cmp.Or(state, Undefined) }
+// StateName returns the name of a workflow state, which is UndefinedState for "".
+func StateName(state string) string { return cmp.Or(state, UndefinedState) }
 
-// BoundSet is a GroupSet together with the owner that each group had when the GroupSet was
-// written. If another owner registers a group under the same id later, the BoundSet
-// does not contain it. The zero BoundSet contains nothing.
-type BoundSet struct {
+// PinnedSet is a GroupSet together with the owner that each group had when the GroupSet was
+// written. If another owner registers a group under the same id later, the PinnedSet
+// does not contain it. The zero PinnedSet contains nothing.
+type PinnedSet struct {
 	Set    GroupSet
 	Owners map[GroupID]GroupOwner // ids without an owner have no effect; not used if Set is AllGroups
 	Only   GroupOwner             `json:",omitempty"` // if not empty, restricts the set to tools of this owner
@@ -28,15 +28,15 @@ type BoundSet struct {
 }
 
 // IsAll reports whether b contains all tools, with any arguments.
-func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" && len(b.Bind) == 0 }
+func (b PinnedSet) IsAll() bool { return b.Set.all && b.Only == "" && len(b.Bind) == 0 }
 
 // matchesOwner reports whether h belongs to the owner that b is restricted to.
-func (b BoundSet) matchesOwner(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
+func (b PinnedSet) matchesOwner(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
 
-// BindSet returns set, bound to the owners of its groups, see KnownOwner. Ids that s does
+// PinOwners returns set, pinned to the owners of its groups, see KnownOwner. Ids that s does
 // not know get no owner and have no effect, also if such a group is registered later.
-func (s *Snapshot) BindSet(set GroupSet) BoundSet {
-	b := BoundSet{Set: set, Owners: make(map[GroupID]GroupOwner, len(set.ids))}
+func (s *Snapshot) PinOwners(set GroupSet) PinnedSet {
+	b := PinnedSet{Set: set, Owners: make(map[GroupID]GroupOwner, len(set.ids))}
 	for _, id := range set.ids {
 		if owner := s.KnownOwner(id); owner != "" {
 			b.Owners[id] = owner
@@ -176,7 +176,7 @@ func (s *StateView) EvaluateTool(h *ToolHandle) *Evaluation {
 // Compile returns a View of the tools that are in use and in all of limits, with the bounds of
 // all of them. It leaves out tools whose bounds surely let no arguments through. Its tools
 // are ordered by the groups of use and then by registration.
-func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
+func (s *Snapshot) Compile(use PinnedSet, limits ...PinnedSet) *View {
 	handles := s.handles(use)
 	for _, limit := range limits {
 		if !limit.IsAll() {
@@ -186,11 +186,11 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	}
 	handles = withoutAPIs(handles)
 	v := newView()
-	handles = v.applyBounds(handles, append([]BoundSet{use}, limits...))
+	handles = v.applyBounds(handles, append([]PinnedSet{use}, limits...))
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.allowedGroups(use, limits, func(g *group) bool { return len(g.prompts) > 0 })
 	v.fallbacks = s.allowedGroups(use, limits, func(g *group) bool { return len(g.Fallback) > 0 })
-	v.through = s.grantingGroups(handles, append([]BoundSet{use}, limits...))
+	v.through = s.grantingGroups(handles, append([]PinnedSet{use}, limits...))
 	v.defaultState.fill(s, handles)
 	if names := statesOf(handles); names != nil {
 		v.states = make(map[string]*StateView, len(names))
@@ -208,7 +208,7 @@ func (s *StateView) fill(from *Snapshot, handles []*ToolHandle) {
 	s.revision, s.bits, s.handles = from.revision, bitsOf(from.width, handles), handles
 }
 
-// ForState returns the StateView of a workflow state. The state "" is Undefined. All
+// ForState returns the StateView of a workflow state. The state "" is UndefinedState. All
 // states that no tool names share one StateView.
 func (v *View) ForState(state string) *StateView {
 	if v.states == nil {
@@ -318,19 +318,19 @@ func (r *ViewRef) CurrentView() *View {
 func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
 // CoversGroup reports whether b contains the group id. The group must exist and have the
-// owner to which b binds it, or be a descendant of such a group (Group.Children). A
-// BoundSet of AllGroups contains every group that exists.
-func (s *Snapshot) CoversGroup(b BoundSet, id GroupID) bool {
+// owner to which b pins it, or be a descendant of such a group (Group.Children). A
+// PinnedSet of AllGroups contains every group that exists.
+func (s *Snapshot) CoversGroup(b PinnedSet, id GroupID) bool {
 	owner := s.GroupOwner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner || s.isBelow(id, b))
 }
 
 // ReachesTool reports whether b contains the tool h, in whatever state.
-func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
+func (s *Snapshot) ReachesTool(b PinnedSet, h *ToolHandle) bool {
 	if !b.matchesOwner(h) {
 		return false
 	}
-	for _, g := range s.boundGroups(b) {
+	for _, g := range s.pinnedGroups(b) {
 		if slices.ContainsFunc(s.ownMembers(g), h.isSameTool) {
 			return true
 		}
@@ -339,10 +339,10 @@ func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
 }
 
 // handles returns the tools that b contains, each once, in order.
-func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
+func (s *Snapshot) handles(b PinnedSet) []*ToolHandle {
 	seen := newBits(s.width)
 	var list []*ToolHandle
-	for _, g := range s.boundGroups(b) {
+	for _, g := range s.pinnedGroups(b) {
 		for _, h := range s.ownMembers(g) {
 			if !seen.has(h.index) && b.matchesOwner(h) {
 				seen.add(h.index)
@@ -354,7 +354,7 @@ func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 }
 
 // bits returns the indexes of the tools that b contains, under all of their names.
-func (s *Snapshot) bits(b BoundSet) bits { return s.bitsOfNames(s.handles(b)) }
+func (s *Snapshot) bits(b PinnedSet) bits { return s.bitsOfNames(s.handles(b)) }
 
 // bitsOfNames returns the indexes of tools, under all of their names.
 func (s *Snapshot) bitsOfNames(handles []*ToolHandle) bits {
@@ -369,9 +369,9 @@ func (s *Snapshot) bitsOfNames(handles []*ToolHandle) bits {
 	return list
 }
 
-// boundGroups returns the groups of b that still have the owner they are bound to, each
+// pinnedGroups returns the groups of b that still have the owner they are pinned to, each
 // followed by its descendants, each group once.
-func (s *Snapshot) boundGroups(b BoundSet) []*group {
+func (s *Snapshot) pinnedGroups(b PinnedSet) []*group {
 	if b.Set.all {
 		return s.orderedGroups()
 	}

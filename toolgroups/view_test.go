@@ -28,7 +28,7 @@ func TestStateView_States(t *testing.T) {
 		toolInStates("both", "undefined", "analysis"), toolInStates("starred_too", "analysis", "*"), toolInStates("empty", ""), toolInStates("case", "Analysis"),
 	}})
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("g")))
 	other := []string{"every", "starred", "starred_too"}
 	tests := []struct {
 		state string
@@ -68,7 +68,7 @@ func TestStateView_States(t *testing.T) {
 	t.Run("Names of all states", func(t *testing.T) {
 		want := []string{"analysis", "every", "starred", "start", "both", "starred_too", "case"}
 		for range 20 {
-			if diff := cmp.Diff(s.Compile(s.BindSet(toolgroups.SetOf("g"))).ToolNames(), want); diff != "" {
+			if diff := cmp.Diff(s.Compile(s.PinOwners(toolgroups.SetOf("g"))).ToolNames(), want); diff != "" {
 				t.Fatalf("got before want:\n%s", diff)
 			}
 		}
@@ -82,7 +82,7 @@ func TestStateView_States(t *testing.T) {
 		m := toolgroups.NewManager()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a", "b")})
 		s := m.CurrentSnapshot()
-		view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
+		view := s.Compile(s.PinOwners(toolgroups.SetOf("g")))
 		if view.ForState("") != view.ForState("anything") {
 			t.Error("states differ")
 		}
@@ -125,7 +125,7 @@ func TestStateView_TrustGraphCases(t *testing.T) {
 				}
 			}
 			s := m.CurrentSnapshot()
-			got := names(s.Compile(s.BindSet(asked)).ForState(c.Get("state").Str).ToolDefinitions())
+			got := names(s.Compile(s.PinOwners(asked)).ForState(c.Get("state").Str).ToolDefinitions())
 			want := []string{}
 			for _, name := range c.Get("expected").Array() {
 				want = append(want, name.Str)
@@ -167,25 +167,25 @@ func TestSnapshot_Compile(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"c", "a"}})
 	s := m.CurrentSnapshot()
-	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.BindSet(toolgroups.SetOf(ids...)) }
-	all := s.BindSet(toolgroups.AllGroups())
+	of := func(ids ...toolgroups.GroupID) toolgroups.PinnedSet { return s.PinOwners(toolgroups.SetOf(ids...)) }
+	all := s.PinOwners(toolgroups.AllGroups())
 	tests := []struct {
 		name   string
-		use    toolgroups.BoundSet
-		limits []toolgroups.BoundSet
+		use    toolgroups.PinnedSet
+		limits []toolgroups.PinnedSet
 		want   []string
 	}{
 		{"use without limits", of("g2", "g1"), nil, []string{"c", "a", "b"}},
 		{"All, in registration order", all, nil, []string{"a", "b", "c"}},
-		{"All with a limit", all, []toolgroups.BoundSet{of("g2")}, []string{"c"}},
-		{"intersection of tools, not of ids", of("set"), []toolgroups.BoundSet{of("g1")}, []string{"a"}},
-		{"several limits", all, []toolgroups.BoundSet{of("g1", "g2"), of("set"), of("g1")}, []string{"a"}},
-		{"limit of All", of("g1"), []toolgroups.BoundSet{all}, []string{"a", "b"}},
-		{"empty limit", all, []toolgroups.BoundSet{{}}, []string{}},
-		{"empty use", toolgroups.BoundSet{}, []toolgroups.BoundSet{all}, []string{}},
+		{"All with a limit", all, []toolgroups.PinnedSet{of("g2")}, []string{"c"}},
+		{"intersection of tools, not of ids", of("set"), []toolgroups.PinnedSet{of("g1")}, []string{"a"}},
+		{"several limits", all, []toolgroups.PinnedSet{of("g1", "g2"), of("set"), of("g1")}, []string{"a"}},
+		{"limit of All", of("g1"), []toolgroups.PinnedSet{all}, []string{"a", "b"}},
+		{"empty limit", all, []toolgroups.PinnedSet{{}}, []string{}},
+		{"empty use", toolgroups.PinnedSet{}, []toolgroups.PinnedSet{all}, []string{}},
 		{"unknown id", of("nowhere"), nil, []string{}},
-		{"unbound ids", toolgroups.BoundSet{Set: toolgroups.SetOf("g1")}, nil, []string{}},
-		{"ids bound to another owner", toolgroups.BoundSet{Set: toolgroups.SetOf("g1"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"g1": "p"}}, nil, []string{}},
+		{"ids that are not pinned", toolgroups.PinnedSet{Set: toolgroups.SetOf("g1")}, nil, []string{}},
+		{"ids pinned to another owner", toolgroups.PinnedSet{Set: toolgroups.SetOf("g1"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"g1": "p"}}, nil, []string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -202,35 +202,35 @@ func TestSnapshot_Compile(t *testing.T) {
 	}
 }
 
-// Ids are bound to their owner when the GroupSet is written. A group that another owner
-// registers under the same id is not in the BoundSet.
-func TestBoundSet_OtherOwnerDoesNotInherit(t *testing.T) {
+// Ids are pinned to their owner when the GroupSet is written. A group that another owner
+// registers under the same id is not in the PinnedSet.
+func TestPinnedSet_OtherOwnerDoesNotInherit(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	bound := m.CurrentSnapshot().BindSet(toolgroups.SetOf("g", "later"))
+	pinned := m.CurrentSnapshot().PinOwners(toolgroups.SetOf("g", "later"))
 	if err := grouptest.UnregisterGroup(m, "o", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "p", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	register(t, m, "p", toolgroups.Group{ID: "later", Tools: stubs("b")})
 	s := m.CurrentSnapshot()
-	if got := s.Compile(bound).ToolNames(); len(got) != 0 {
+	if got := s.Compile(pinned).ToolNames(); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	if s.CoversGroup(bound, "g") || s.CoversGroup(bound, "later") || s.CoversGroup(toolgroups.BoundSet{}, "g") {
-		t.Error("the BoundSet covers a group of another owner")
+	if s.CoversGroup(pinned, "g") || s.CoversGroup(pinned, "later") || s.CoversGroup(toolgroups.PinnedSet{}, "g") {
+		t.Error("the PinnedSet covers a group of another owner")
 	}
-	if all := s.BindSet(toolgroups.AllGroups()); !s.CoversGroup(all, "g") || s.CoversGroup(all, "gone") {
+	if all := s.PinOwners(toolgroups.AllGroups()); !s.CoversGroup(all, "g") || s.CoversGroup(all, "gone") {
 		t.Error("All covers an unknown group, or does not cover a group")
 	}
 	if err := grouptest.UnregisterGroup(m, "p", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	if s := m.CurrentSnapshot(); !s.CoversGroup(bound, "g") || s.CoversGroup(bound, "gone") {
-		t.Error("the BoundSet does not cover its group, or covers an unknown one")
+	if s := m.CurrentSnapshot(); !s.CoversGroup(pinned, "g") || s.CoversGroup(pinned, "gone") {
+		t.Error("the PinnedSet does not cover its group, or covers an unknown one")
 	}
-	if diff := cmp.Diff(m.CurrentSnapshot().Compile(bound).ToolNames(), []string{"a"}); diff != "" {
+	if diff := cmp.Diff(m.CurrentSnapshot().Compile(pinned).ToolNames(), []string{"a"}); diff != "" {
 		t.Errorf("registered by the first owner again, got before want:\n%s", diff)
 	}
 }
@@ -241,7 +241,7 @@ func TestView_ReusedIndexDenied(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("old", "limited")})
 	s := m.CurrentSnapshot()
-	views := []*toolgroups.View{s.Compile(s.BindSet(toolgroups.SetOf("g"))), s.Compile(s.BindSet(toolgroups.AllGroups()))}
+	views := []*toolgroups.View{s.Compile(s.PinOwners(toolgroups.SetOf("g"))), s.Compile(s.PinOwners(toolgroups.AllGroups()))}
 	for i := range 50 {
 		if err := grouptest.UnregisterGroup(m, "o", "g"); i == 0 && err != nil {
 			t.Fatal(err)
@@ -263,7 +263,7 @@ func TestView_DoesNotKnowReregisteredTool(t *testing.T) {
 	g := toolgroups.Group{ID: "g", Tools: stubs("a")}
 	register(t, m, "o", g)
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("g")))
 	register(t, m, "o", g)
 	if h := lookup(t, m.CurrentSnapshot(), "a"); view.HasTool(h) || h == lookup(t, s, "a") {
 		t.Error("an older View allows the new registration")
@@ -282,7 +282,7 @@ func TestView_ZeroValueDenies(t *testing.T) {
 		}
 	}
 	s := m.CurrentSnapshot()
-	ref.PublishView(s.Compile(s.BindSet(toolgroups.AllGroups())))
+	ref.PublishView(s.Compile(s.PinOwners(toolgroups.AllGroups())))
 	if !ref.CurrentView().HasTool(h) {
 		t.Error("a published View is not the current one")
 	}
@@ -294,8 +294,8 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 	m := toolgroups.NewManager()
 	var ref toolgroups.ViewRef
 	register(t, m, "o", toolgroups.Group{ID: "mine", Tools: stubs("m")})
-	bound := m.CurrentSnapshot().BindSet(toolgroups.SetOf("mine"))
-	m.WatchGroups(func([]toolgroups.GroupID) { ref.PublishView(m.CurrentSnapshot().Compile(bound)) })
+	pinned := m.CurrentSnapshot().PinOwners(toolgroups.SetOf("mine"))
+	m.WatchGroups(func([]toolgroups.GroupID) { ref.PublishView(m.CurrentSnapshot().Compile(pinned)) })
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 3 {
@@ -334,7 +334,7 @@ func TestView_DoesNotAllocate(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubs("a")[0], toolInStates("b", "x")}})
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf("g")))
 	got := testing.AllocsPerRun(100, func() {
 		h, _ := m.CurrentSnapshot().LookupTool("a")
 		_ = view.ForState("x").HasTool(h) && view.HasTool(h)

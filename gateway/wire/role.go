@@ -65,9 +65,9 @@ type RoleRequest struct {
 	Tasks     *TasksRequest            `json:"tasks,omitempty"`     // what bounds the tasks that its callers start
 	Result    *ResultSpec              `json:"result,omitempty"`    // what the results of its agents must be
 
-	Agent  *org.RoleAgent  `json:"agent,omitempty"`  // lets its callers ask its agents
-	States []string        `json:"states,omitempty"` // workflow states in which requests of its callers may begin
-	Bind   json.RawMessage `json:"bind,omitempty"`   // bounds the arguments of tools wherever the role uses or grants them
+	Agent  *org.AskSettings `json:"agent,omitempty"`  // lets its callers ask its agents
+	States []string         `json:"states,omitempty"` // workflow states in which requests of its callers may begin
+	Bind   json.RawMessage  `json:"bind,omitempty"`   // bounds the arguments of tools wherever the role uses or grants them
 
 	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 

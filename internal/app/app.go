@@ -155,12 +155,12 @@ type App struct {
 
 	configMu        sync.Mutex               // serializes changes of the configuration; guards the fields below
 	current         *config.Config           // the active configuration; nil before the first
-	files           *config.Config           // current without the applied items
+	fileConfig      *config.Config           // current without the applied items
 	restored        bool                     // current is recorded: it has no tokens
 	running         map[string]config.Module // modules in service, as they were last loaded
 	reportedLost    map[org.LostGroup]bool   // reported by reportLostGroups
 	reportedUnknown map[org.UnknownName]bool // reported by reportUnknownNames
-	changes         []string                 // of roles and groups, by the last change; see takeChanges
+	changeTexts     []string                 // of roles and groups, by the last change; see takeChanges
 
 	triggers      atomic.Pointer[trigger.Engine] // nil without Options.Serve
 	notifications atomic.Pointer[notify.Engine]  // nil without Options.Serve
@@ -361,18 +361,18 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 			Name: r.Name, Description: r.Description, Prompt: r.Prompt, Model: r.Model,
 			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: agentLimits(r.Limits), Hosts: r.Hosts,
 			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs, Result: resultSpec(r.Result),
-			Agent: roleAgent(r.Agent), States: r.States, Approval: r.Approval, Bind: r.Bind,
+			Agent: askSettings(r.Agent), States: r.States, Approval: r.Approval, Bind: r.Bind,
 		})
 	}
 	return s
 }
 
-// roleAgent returns what lets callers ask the agents of a role; nil does not.
-func roleAgent(a *config.RoleAgent) *org.RoleAgent {
+// askSettings returns what lets callers ask the agents of a role; nil does not.
+func askSettings(a *config.AskSettings) *org.AskSettings {
 	if a == nil {
 		return nil
 	}
-	return &org.RoleAgent{DefaultGroups: groupSet(a.DefaultGroups)}
+	return &org.AskSettings{DefaultGroups: groupSet(a.DefaultGroups)}
 }
 
 // resultSpec returns the specification of a result with a schema; nil for none.

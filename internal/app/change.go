@@ -13,12 +13,12 @@ import (
 
 // changeSpec describes a change of the configuration.
 type changeSpec struct {
-	files  *config.Config // what the files declare
-	loaded error          // of loading files
-	org    runtime.OrgConfig
-	strict bool                      // a module of the files that fails to start rejects the change
-	check  func(*configChange) error // nil accepts all
-	item   *runtime.ItemChange       // of the stored items; nil changes none
+	fileConfig *config.Config // what the files declare
+	loaded     error          // of loading files
+	org        runtime.OrgConfig
+	strict     bool                      // a module of the files that fails to start rejects the change
+	check      func(*configChange) error // nil accepts all
+	item       *runtime.ItemChange       // of the stored items; nil changes none
 }
 
 // change makes a configuration with the applied items active. A mistake in the files rejects the
@@ -28,7 +28,7 @@ func (a *App) change(ctx context.Context, c changeSpec) (summary []string, err e
 	if err != nil {
 		return nil, err
 	}
-	items := newItemStates(stored, c.files)
+	items := newItemStates(stored, c.fileConfig)
 	if c.loaded != nil {
 		items = nil // the change is rejected
 	}
@@ -37,9 +37,9 @@ func (a *App) change(ctx context.Context, c changeSpec) (summary []string, err e
 		if err != nil {
 			return nil, err
 		}
-		ch.files = c.files
+		ch.fileConfig = c.fileConfig
 		if c.item != nil {
-			if err := a.checkItemActive(ctx, c, ch); err != nil {
+			if err := a.prepareItemChange(ctx, c, ch); err != nil {
 				return nil, err
 			}
 		}
@@ -86,10 +86,10 @@ func (a *App) tryFiles(ctx context.Context, c changeSpec) error {
 
 // tryPrepare prepares the files of a change with items. With an error nothing is left of it.
 func (a *App) tryPrepare(ctx context.Context, c changeSpec, items []config.Item) (*configChange, error) {
-	cfg, loaded := c.files, c.loaded
+	cfg, loaded := c.fileConfig, c.loaded
 	if len(items) > 0 && loaded == nil {
 		var err error
-		if cfg, err = c.files.WithItems(items, a.options.Env); err != nil {
+		if cfg, err = c.fileConfig.WithItems(items, a.options.Env); err != nil {
 			return nil, err
 		}
 	}

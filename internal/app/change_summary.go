@@ -21,8 +21,8 @@ const (
 func (a *App) takeChanges() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	list := a.changes
-	a.changes = nil
+	list := a.changeTexts
+	a.changeTexts = nil
 	return list
 }
 

@@ -96,13 +96,13 @@ func (a *App) changeItem(ctx context.Context, item runtime.ItemChange) error {
 	if err := a.Runtime.RequestItemApproval(ctx, item); err != nil {
 		return err // before a server or a service of the item is reached
 	}
-	files := a.files
+	files := a.fileConfig
 	if files == nil {
 		files = new(config.Config)
 	}
-	c := changeSpec{files: files, org: orgConfig(files), item: &item}
-	c.org.KeepRoles = a.restored || a.files == nil
-	a.changes = nil
+	c := changeSpec{fileConfig: files, org: orgConfig(files), item: &item}
+	c.org.KeepRoles = a.restored || a.fileConfig == nil
+	a.changeTexts = nil
 	if _, err := a.change(ctx, c); err != nil {
 		return err
 	}
@@ -111,13 +111,13 @@ func (a *App) changeItem(ctx context.Context, item runtime.ItemChange) error {
 		verb = "is deleted"
 	}
 	text := fmt.Sprintf("item %s/%s %s", item.Kind, item.Name, verb)
-	fmt.Fprintln(a.options.Console, "rolecall: "+textutil.SanitizeLines(strings.Join(append([]string{text}, a.changes...), "; ")))
-	a.changes = nil
+	fmt.Fprintln(a.options.Console, "rolecall: "+textutil.SanitizeLines(strings.Join(append([]string{text}, a.changeTexts...), "; ")))
+	a.changeTexts = nil
 	return nil
 }
 
-// itemsAfter returns the stored items after a change. Nil means no items. It sets the order of a
-// new item.
+// itemsAfter returns the stored items after a change; nil changes none. It sets c.Order to the next
+// order: the applied item becomes the last, even if it replaces another.
 func (a *App) itemsAfter(ctx context.Context, c *runtime.ItemChange) ([]runtime.StoredItem, error) {
 	list, err := a.Runtime.ListItems(ctx)
 	if err != nil || c == nil {
@@ -140,9 +140,10 @@ func (a *App) itemsAfter(ctx context.Context, c *runtime.ItemChange) ([]runtime.
 	return append(list, c.StoredItem), nil
 }
 
-// checkItemActive rejects a prepared change by which the applied item would not be active. Existing
-// roles stay as they are, because the operator may have changed them since.
-func (a *App) checkItemActive(ctx context.Context, c changeSpec, ch *configChange) error {
+// prepareItemChange adds the item to a prepared change. The change then keeps existing roles,
+// because the operator may have changed them since. It rejects and discards a change by which the
+// item would not be active.
+func (a *App) prepareItemChange(ctx context.Context, c changeSpec, ch *configChange) error {
 	ch.orgConfig.KeepRoles, ch.orgConfig.Item = true, c.item
 	if state, found := ch.items.find(c.item.Kind, c.item.Name); found && state.status != wire.ItemActive {
 		return errors.Join(errcode.New(errcode.InvalidConfig, "%s", state.reason.Error()), a.discard(ctx, ch))
@@ -150,13 +151,14 @@ func (a *App) checkItemActive(ctx context.Context, c changeSpec, ch *configChang
 	return nil
 }
 
-// setItems records the items of an installed change, and describes the items that have changed.
+// setItems makes the items of an installed change current. It adds a text to a.changeTexts for
+// each whose status has changed. A new item has none if it is active.
 func (a *App) setItems(ch *configChange) {
 	before := a.itemStates()
 	for _, i := range ch.items {
 		old, known := before.find(i.Kind, i.Name)
 		if i.status != old.status && (known || i.status != wire.ItemActive) {
-			a.changes = append(a.changes, i.describe())
+			a.changeTexts = append(a.changeTexts, i.describe())
 		}
 	}
 	a.items.Store(&ch.items)

@@ -22,9 +22,10 @@ func (a *App) openNotifications() error {
 	return err
 }
 
-// RunNotifications sends notifications until ctx ends or stop is called. It is called after
-// MarkReady. It does nothing without Options.Serve.
-func (a *App) RunNotifications(ctx context.Context) (stop func()) {
+// StartNotifications starts to send notifications and returns. Sending ends with ctx or stop, which
+// ends the attempts in progress and waits for them. It is called after MarkReady. It does nothing
+// without Options.Serve.
+func (a *App) StartNotifications(ctx context.Context) (stop func()) {
 	if e := a.notifications.Load(); e != nil {
 		return e.Run(ctx)
 	}
@@ -32,8 +33,8 @@ func (a *App) RunNotifications(ctx context.Context) (stop func()) {
 }
 
 // replaceNotifications replaces all receivers by the receivers of an installed configuration. A
-// recorded configuration has no receivers: its secrets may have been taken back since. The
-// receivers of the files are then told later.
+// recorded configuration has no receivers: its secrets may have been taken back since. Once
+// the files are applied, their receivers are told what happened meanwhile.
 func (a *App) replaceNotifications(ctx context.Context, ch *configChange) error {
 	e := a.notifications.Load()
 	if e == nil {
@@ -47,7 +48,7 @@ func (a *App) replaceNotifications(ctx context.Context, ch *configChange) error 
 }
 
 // deliveries returns what was sent to each receiver of notifications.
-func (a *App) deliveries() map[string]metrics.Deliveries {
+func (a *App) deliveries() map[string]metrics.DeliveryCounts {
 	if e := a.notifications.Load(); e != nil {
 		return e.Deliveries()
 	}

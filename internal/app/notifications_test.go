@@ -56,7 +56,7 @@ func TestNotifications_ServedConfiguration(t *testing.T) {
 	document := fmt.Sprintf("{kind: notification, name: oncall, url: %s/hook, secret: \"${SIGNING}\", allowHTTP: true, privateAddresses: [127.0.0.0/8]}", server.URL)
 	chat := `{kind: notification, name: chat, format: slack, url: "${CHAT_URL}", allowHTTP: true}` // its address is not allowed
 	f := newFixture(t, clerks, document, chat)
-	defer f.RunNotifications(t.Context())()
+	defer f.StartNotifications(t.Context())()
 	clerk, _ := f.Runtime.Org().RoleByName("clerk")
 	call := func(text string) string {
 		t.Helper()
@@ -93,7 +93,7 @@ func TestNotifications_ServedConfiguration(t *testing.T) {
 	clerk, _ = f.Runtime.Org().RoleByName("clerk")
 	id = call("two")
 	f.apply(clerks, document, chat)
-	defer f.RunNotifications(t.Context())()
+	defer f.StartNotifications(t.Context())()
 	third := call("three")
 	want(`"approval_requested"`, third)
 	deny(id)

@@ -30,17 +30,17 @@ import (
 // configChange is a prepared configuration: everything that it needs exists, and
 // nothing of it is visible yet. Either install or discard consumes it.
 type configChange struct {
-	cfg       *config.Config // with the items that are part of it
-	files     *config.Config // without them
-	items     itemStates     // all applied items
-	orgConfig runtime.OrgConfig
-	models    *modelSet
-	tokens    []auth.Token
-	restored  bool                    // it is recorded, so it has no tokens
-	staged    []stagedModule          // new and changed modules, in the order of the configuration
-	removed   []string                // modules in service that the configuration no longer has
-	unloads   []*modules.StagedModule // of removed
-	stale     []string                // modules in service whose replacement failed to start
+	cfg        *config.Config // with the items that are part of it
+	fileConfig *config.Config // without them
+	items      itemStates     // all applied items
+	orgConfig  runtime.OrgConfig
+	models     *modelSet
+	tokens     []auth.Token
+	restored   bool                    // it is recorded, so it has no tokens
+	staged     []stagedModule          // new and changed modules, in the order of the configuration
+	removed    []string                // modules in service that the configuration no longer has
+	unloads    []*modules.StagedModule // of removed
+	stale      []string                // modules in service whose replacement failed to start
 
 	toolsets toolsets
 	bound    toolsets // toolsets as registered
@@ -88,7 +88,7 @@ func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool
 func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig, check func(*configChange) error) error {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	_, err := a.change(ctx, changeSpec{files: cfg, loaded: loaded, org: s, strict: true, check: check})
+	_, err := a.change(ctx, changeSpec{fileConfig: cfg, loaded: loaded, org: s, strict: true, check: check})
 	return err
 }
 
@@ -98,7 +98,7 @@ func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error,
 func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []string, err error) {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	return a.change(ctx, changeSpec{files: cfg, org: orgConfig(cfg)})
+	return a.change(ctx, changeSpec{fileConfig: cfg, org: orgConfig(cfg)})
 }
 
 // prepare is the first phase of a change: it provisions modules, constructs models,
@@ -272,7 +272,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	ch.orgConfig.Groups = func(tx *toolgroups.Tx) error { return a.registerGroups(tx, ch) }
 	before := a.groups.CurrentSnapshot()
 	ch.orgConfig.Changed = func(events []journal.Event) {
-		a.changes = append(describeChanges(before, events), describeWorkspaces(a.current, ch.cfg)...)
+		a.changeTexts = append(describeChanges(before, events), describeWorkspaces(a.current, ch.cfg)...)
 	}
 	if err := a.limits.set(ch.cfg, func() error { return a.applyGroups(ch) }); err != nil {
 		a.models.Store(models)
@@ -292,7 +292,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.secrets.replace(configSecrets(ch.cfg))
 	a.replaceTriggers(ch)
 	errs = append(errs, a.replaceNotifications(ctx, ch))
-	a.current, a.files, a.restored = ch.cfg, ch.files, ch.restored
+	a.current, a.fileConfig, a.restored = ch.cfg, ch.fileConfig, ch.restored
 	a.setActive(ch.cfg)
 	a.setItems(ch)
 	a.notStarted.Store(&ch.failedModules)

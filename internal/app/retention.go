@@ -25,10 +25,10 @@ import (
 // retentionInterval is the time between two sweeps.
 const retentionInterval = time.Hour
 
-// RunRetention removes what the retention of the active configuration allows, now and every
-// hour, until ctx ends or stop is called. stop waits for a sweep in progress. Without
+// StartRetention begins to remove what the retention of the active configuration allows, now and
+// every hour, and returns. That ends with ctx or stop, which waits for a sweep in progress. Without
 // Options.Files it removes nothing: a recorded configuration may say what is outdated.
-func (a *App) RunRetention(ctx context.Context) (stop func()) {
+func (a *App) StartRetention(ctx context.Context) (stop func()) {
 	if len(a.options.Files) == 0 {
 		return func() {}
 	}

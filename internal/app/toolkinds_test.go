@@ -524,7 +524,7 @@ func TestMCPTool_TrustGraphCases(t *testing.T) {
 		}
 		s := f.groups.CurrentSnapshot()
 		got := []string{}
-		for _, d := range s.Compile(s.BindSet(asked)).ForState(c.State).ToolDefinitions() {
+		for _, d := range s.Compile(s.PinOwners(asked)).ForState(c.State).ToolDefinitions() {
 			if _, declared := c.Tools[d.Name]; declared {
 				got = append(got, d.Name)
 			}

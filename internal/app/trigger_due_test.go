@@ -183,7 +183,7 @@ func TestRunDue_AfterTask(t *testing.T) {
 	f := newFixture(t, role, hook)
 	f.task(f.start("alerts", "0"))
 	f.apply(role, hook, follow)
-	stop := f.RunTriggers(t.Context())
+	stop := f.StartTriggers(t.Context())
 	first := f.start("alerts", "1")
 	second := f.waitNext(first)
 	if text := f.task(second).Text; !strings.HasPrefix(text, `It is "done" with "done"`) {
@@ -200,7 +200,7 @@ func TestRunDue_AfterTask(t *testing.T) {
 	f.close()
 	for range 2 {
 		f = openFixture(t, dir, role, hook, follow)
-		stop = f.RunTriggers(t.Context())
+		stop = f.StartTriggers(t.Context())
 		stop()
 		e := f.engine(&wallClock{time.Now()}, role, hook, follow)
 		e.FireDue(t.Context())

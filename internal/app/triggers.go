@@ -34,9 +34,10 @@ func (a *App) observeEvent(e journal.Event) {
 	}
 }
 
-// RunTriggers starts what the schedules of triggers and ended tasks fire, until ctx ends or stop
-// is called. It is called after MarkReady. It does nothing without Options.Serve.
-func (a *App) RunTriggers(ctx context.Context) (stop func()) {
+// StartTriggers begins to start what the schedules of triggers and ended tasks fire, and returns.
+// That ends with ctx or stop, which waits for a start in progress. It is called after MarkReady. It
+// does nothing without Options.Serve.
+func (a *App) StartTriggers(ctx context.Context) (stop func()) {
 	if e := a.triggers.Load(); e != nil {
 		return e.RunDue(ctx)
 	}

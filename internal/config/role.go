@@ -36,7 +36,7 @@ type Role struct {
 	ServerPos   yamldoc.Pos       // the caller checks that there is such a module
 	TasksAs     string            // a role of this configuration that bounds the tasks of its callers in its place; "" for none
 	Result      json.RawMessage   // JSON schema that the results of its agents must fit; nil for any result
-	Agent       *RoleAgent        `json:",omitempty"` // lets its callers ask its agents; nil does not
+	Agent       *AskSettings      `json:",omitempty"` // lets its callers ask its agents; nil does not
 	States      []string          `json:",omitempty"` // workflow states in which requests of its callers may begin
 	Approval    []approval.Rule   `json:",omitempty"` // which calls of its agents and callers, and of agents below, wait for people
 	Workspace   WorkspaceField    `json:",omitzero"`  // of callers in this role whose token has none
@@ -44,8 +44,9 @@ type Role struct {
 	Pos         yamldoc.Pos
 }
 
-// RoleAgent says which groups a request to an agent of the role means that names none.
-type RoleAgent struct {
+// AskSettings lets callers in a role ask the role's agents. DefaultGroups narrows a request that
+// names no groups.
+type AskSettings struct {
 	DefaultGroups Groups // not Given means the group default
 }
 
@@ -66,7 +67,7 @@ func readRole(it item) {
 		"server":      serverField(&role),
 		"tasks":       it.roleTasksField(&role),
 		"result":      resultField(&role.Result),
-		"agent":       roleAgentField(&role.Agent),
+		"agent":       askSettingsField(&role.Agent),
 		"states":      statesField(&role.States),
 		"workspace":   it.workspaceField(&role.Workspace),
 		"bind":        bindField(&role.Bind),
@@ -121,10 +122,10 @@ func (it item) roleTasksField(role *Role) func(yamldoc.Value) {
 	}
 }
 
-// roleAgentField reads what lets callers ask the agents of a role.
-func roleAgentField(to **RoleAgent) func(yamldoc.Value) {
+// askSettingsField reads what lets callers ask the agents of a role.
+func askSettingsField(to **AskSettings) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
-		*to = new(RoleAgent)
+		*to = new(AskSettings)
 		yamldoc.MappingField(yamldoc.Fields{"defaultGroups": groupsField(&(*to).DefaultGroups)})(v)
 	}
 }

@@ -27,7 +27,7 @@ import (
 // allTools lists the tools of a role with all groups.
 func (fx *fixture) allTools() []string {
 	s := fx.manager.CurrentSnapshot()
-	names := s.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}).ToolNames()
+	names := s.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}).ToolNames()
 	slices.Sort(names)
 	return names
 }

@@ -50,7 +50,7 @@ func newFixture(t *testing.T, c *config.Config) *fixture {
 	w.loader = modules.NewLoader(w.groups)
 	w.groups.WatchGroups(func([]toolgroups.GroupID) {
 		s := w.groups.CurrentSnapshot()
-		w.view.PublishView(s.Compile(s.BindSet(toolgroups.AllGroups())))
+		w.view.PublishView(s.Compile(s.PinOwners(toolgroups.AllGroups())))
 	})
 	w.authn = newAuthServices(t, c)
 	var err error

@@ -160,10 +160,10 @@ func (e *Engine) stopAll() map[string]*receiver {
 }
 
 // Deliveries returns what was sent to each receiver since the process started.
-func (e *Engine) Deliveries() map[string]metrics.Deliveries {
+func (e *Engine) Deliveries() map[string]metrics.DeliveryCounts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := map[string]metrics.Deliveries{}
+	all := map[string]metrics.DeliveryCounts{}
 	for name, r := range e.receivers {
 		all[name] = r.count.read()
 	}

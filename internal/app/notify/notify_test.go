@@ -188,7 +188,7 @@ func (r *receiver) notification(name string) config.Notification {
 }
 
 // waitCount waits until counts of a receiver are as wanted.
-func waitCount(t *testing.T, e *notify.Engine, name string, want metrics.Deliveries) {
+func waitCount(t *testing.T, e *notify.Engine, name string, want metrics.DeliveryCounts) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -318,9 +318,9 @@ func TestEngine_Answers(t *testing.T) {
 					t.Errorf("the id is %s", d.id)
 				}
 			}
-			want := metrics.Deliveries{Delivered: 1, Retried: uint64(tries - 1)}
+			want := metrics.DeliveryCounts{Delivered: 1, Retried: uint64(tries - 1)}
 			if status == 400 || status == 410 {
-				want = metrics.Deliveries{Dropped: 1}
+				want = metrics.DeliveryCounts{Dropped: 1}
 			}
 			waitCount(t, e, "oncall", want)
 			n.Store(10)
@@ -365,7 +365,7 @@ func TestEngine_LargeAnswer(t *testing.T) {
 	})
 	e, _ := f.engine(r.notification("oncall"))
 	f.commit(request(1))
-	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 1})
+	waitCount(t, e, "oncall", metrics.DeliveryCounts{Delivered: 1})
 	if n := <-sent; n > 64 {
 		t.Errorf("%d MiB of the answer were taken", n)
 	}
@@ -386,7 +386,7 @@ func TestEngine_GuardsAddressesAndLogs(t *testing.T) {
 		}
 		e, stop := f.engine(n)
 		f.commit(request(1))
-		waitCount(t, e, "oncall", metrics.Deliveries{Dropped: 1})
+		waitCount(t, e, "oncall", metrics.DeliveryCounts{Dropped: 1})
 		stop()
 		log := f.logs.String()
 		if got := len(r.wait(t, 0)); got != map[bool]int{true: 1}[allowed] {
@@ -412,7 +412,7 @@ func TestEngine_DropsOldMessages(t *testing.T) {
 	for i := range 50 {
 		f.commit(request(i))
 	}
-	waitCount(t, e, "oncall", metrics.Deliveries{Dropped: 50})
+	waitCount(t, e, "oncall", metrics.DeliveryCounts{Dropped: 50})
 	if got := len(r.wait(t, 1)); got != 1 {
 		t.Errorf("%d attempts", got)
 	}
@@ -430,17 +430,17 @@ func TestEngine_ReplacesReceivers(t *testing.T) {
 		}
 	}
 	f.commit(request(1))
-	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 1})
+	waitCount(t, e, "oncall", metrics.DeliveryCounts{Delivered: 1})
 	e.SuspendReceivers()
 	f.commit(request(2))
 	replace(second.notification("oncall"))
 	if got := second.wait(t, 1)[0].id; got != "request2-2" {
 		t.Errorf("the new receiver begins with %s", got)
 	}
-	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 1})
+	waitCount(t, e, "oncall", metrics.DeliveryCounts{Delivered: 1})
 	replace(first.notification("oncall"))
 	f.commit(request(3))
-	waitCount(t, e, "oncall", metrics.Deliveries{Delivered: 2}) // a change keeps the counts
+	waitCount(t, e, "oncall", metrics.DeliveryCounts{Delivered: 2}) // a change keeps the counts
 	replace()
 	if got := f.store.position(); got != "" {
 		t.Errorf("the positions are %s", got)

@@ -45,8 +45,8 @@ type counters struct {
 	since                       atomic.Int64 // time of the event that is being sent, in Unix nanoseconds; 0 for none
 }
 
-func (c *counters) read() metrics.Deliveries {
-	d := metrics.Deliveries{Delivered: c.delivered.Load(), Retried: c.retried.Load(), Dropped: c.dropped.Load()}
+func (c *counters) read() metrics.DeliveryCounts {
+	d := metrics.DeliveryCounts{Delivered: c.delivered.Load(), Retried: c.retried.Load(), Dropped: c.dropped.Load()}
 	if since := c.since.Load(); since != 0 {
 		d.Delay = max(0, time.Since(time.Unix(0, since)))
 	}

@@ -165,7 +165,7 @@ func (m *CheckedManager) CheckDefinitions(list []toolgroups.GroupID, states, nam
 	if got := definitionNames(s.ToolDefinitions(list...)); !slices.Equal(got, want) {
 		return fmt.Errorf("definitions of %v: %v, want %v", list, got, want)
 	}
-	view := s.Compile(s.BindSet(toolgroups.SetOf(list...)))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf(list...)))
 	for _, state := range states {
 		visible := slices.DeleteFunc(slices.Clone(want), func(name string) bool {
 			tool, _ := m.Naive.ToolByName(name)
@@ -187,7 +187,7 @@ func (m *CheckedManager) CheckDefinitions(list []toolgroups.GroupID, states, nam
 // that it may call, in each of the states. names are further names to try.
 func (m *CheckedManager) CheckVisible(list []toolgroups.GroupID, states, names []string) error {
 	s := m.CurrentSnapshot()
-	view := s.Compile(s.BindSet(toolgroups.SetOf(list...)))
+	view := s.Compile(s.PinOwners(toolgroups.SetOf(list...)))
 	for _, state := range states {
 		in := view.ForState(state)
 		for _, name := range slices.Concat(m.Naive.Names(), names) {
@@ -213,7 +213,7 @@ func definitionNames(list []tool.Definition) []string {
 // a state.
 func AllowedInState(states []string, state string) bool {
 	if state == "" {
-		state = toolgroups.Undefined
+		state = toolgroups.UndefinedState
 	}
 	return states == nil || slices.Contains(states, "*") || slices.Contains(states, state)
 }

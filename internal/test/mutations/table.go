@@ -227,7 +227,7 @@ var mutations = []mutation{
 	{
 		"a set that is restricted to a server has the tools of all", "toolgroups/view.go",
 		`{ return b.Only == "" || h.Owner == b.Only }`, `{ return true }`,
-		"./toolgroups TestBoundSet_OnlyRestrictsToOwner",
+		"./toolgroups TestPinnedSet_OnlyRestrictsToOwner",
 	},
 	{
 		"a tool of no state is visible in all states", "toolgroups/view.go",
@@ -259,7 +259,7 @@ var mutations = []mutation{
 	{
 		"a set covers a group that another owner has registered", "toolgroups/view.go",
 		`b.Set.Has(id) && b.Owners[id] == owner ||`, `b.Set.Has(id) ||`,
-		"./toolgroups TestBoundSet_OtherOwnerDoesNotInherit",
+		"./toolgroups TestPinnedSet_OtherOwnerDoesNotInherit",
 	},
 	{
 		"a View shows tools that it does not allow", "toolgroups/view.go",
@@ -447,7 +447,7 @@ var mutations = []mutation{
 	// Package org.
 	{
 		"the number of an agent shows a role of another caller", "org/agent_name.go",
-		`if _, err := o.findActive(by, name); err != nil {`, `if len(o.activeRoles[name]) == 0 {`,
+		`if _, err := o.findActiveRole(by, name); err != nil {`, `if len(o.activeRoles[name]) == 0 {`,
 		"./org TestAgentName_ShowsNoRolesOfOthers",
 	},
 	{
@@ -483,7 +483,7 @@ var mutations = []mutation{
 	},
 	{
 		"every role has the tools of all groups", "org/scope.go",
-		`snapshot.Compile(use.BoundSet, sets...)`, `snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, sets...)`,
+		`snapshot.Compile(use.PinnedSet, sets...)`, `snapshot.Compile(toolgroups.PinnedSet{Set: toolgroups.AllGroups()}, sets...)`,
 		"./rolecalltest TestCheckProperties_Holds",
 	},
 	{
@@ -582,7 +582,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent sets tasks.as", "org/role_tasks.go",
-		`	case editor.name != CreatorOperator || !r.isDeclared():`, `	case !r.isDeclared() && r == nil:`,
+		`	case editor.createdBy != CreatorOperator || !r.isDeclared():`, `	case !r.isDeclared() && r == nil:`,
 		"./org TestTasksAs_OnlyForRolesOfOperator",
 	},
 	{
@@ -596,18 +596,18 @@ var mutations = []mutation{
 		"./toolgroups TestReserved_SortedAndBuiltinOnly",
 	},
 	{
-		"callers ask agents of a role that does not say so", "org/role_agent.go",
+		"callers ask agents of a role that does not say so", "org/ask_settings.go",
 		`	case own == nil || own.Agent == nil:`, `	case own == nil:`,
 		"./org TestAsk_OnlyWhereAllowed",
 	},
 	{
-		"callers that may start no tasks ask agents of other roles", "org/role_agent.go",
+		"callers that may start no tasks ask agents of other roles", "org/ask_settings.go",
 		`	case s.Role != own.Name && s.Role != string(own.ID):`, `	case s.Role == "":`,
 		"./org TestAsk_OnlyWhereAllowed",
 	},
 	{
-		"default groups exceed what the caller may use", "org/role_agent.go",
-		`o.registry().IntersectSets(byDefault, o.bind(ceiling))`, `role.Agent.groupsOrDefault()`,
+		"default groups exceed what the caller may use", "org/ask_settings.go",
+		`o.registry().IntersectSets(byDefault, o.pinOwners(ceiling))`, `role.Agent.groupsOrDefault()`,
 		"./org TestAsk_DefaultGroupsOfOther",
 	},
 	{
@@ -616,7 +616,7 @@ var mutations = []mutation{
 		"./internal/app TestHook_StaysWithinNetwork",
 	},
 	{
-		"default groups outlast the hours of a group above them", "org/role_agent.go",
+		"default groups outlast the hours of a group above them", "org/ask_settings.go",
 		`!o.registry().CoversAlways(byDefault, id)`, `id == "*"`,
 		"./gateway TestAskAgent_ClosedDefaultGroup",
 	},
@@ -631,12 +631,12 @@ var mutations = []mutation{
 		"./org TestAsk_GroupsOfRequest",
 	},
 	{
-		"a caller begins in any state", "org/role_agent.go",
+		"a caller begins in any state", "org/ask_settings.go",
 		`	case !slices.Contains(o.roles[s.Caller.Role].States, s.State):`, `	case s.State == "*":`,
 		"./org TestAsk_StateOfRequest",
 	},
 	{
-		"a caller leaves the state on record", "org/role_agent.go",
+		"a caller leaves the state on record", "org/ask_settings.go",
 		`	case now != "":`, `	case now == "*":`,
 		"./org TestAsk_StateOfRequest",
 	},
@@ -652,7 +652,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent's call does not move the workflow state of the caller", "org/agent.go",
-		`			return o.storeCallerState(caller, state), nil`, `			_ = caller`,
+		`			return o.setCallerState(caller, state), nil`, `			_ = caller`,
 		"./org TestCaller_AgentsShareState",
 	},
 	{
@@ -878,8 +878,8 @@ var mutations = []mutation{
 	},
 	{
 		"a suggestion names groups of others", "org/unknown_group.go",
-		`return !registry.ReachesGroup(limit.BoundSet, part) })
-`, `return !registry.ReachesGroup(limit.BoundSet, part) && false })
+		`return !registry.ReachesGroup(limit.PinnedSet, part) })
+`, `return !registry.ReachesGroup(limit.PinnedSet, part) && false })
 `,
 		"./org TestUnknownGroup_SuggestsOnlyOwnGroups",
 	},
@@ -902,7 +902,7 @@ var mutations = []mutation{
 	},
 	{
 		"the operator changes a role of the configuration", "org/role.go",
-		`	if (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig) {`, `	if old.CreatedBy != CreatorConfig && m.name == CreatorConfig {`,
+		`	if (old.CreatedBy == CreatorConfig) != (m.createdBy == CreatorConfig) {`, `	if old.CreatedBy != CreatorConfig && m.createdBy == CreatorConfig {`,
 		"./org TestOrg_UpdateRole",
 	},
 	{
@@ -919,7 +919,7 @@ var mutations = []mutation{
 		"./org TestOrg_UpdateRole",
 	},
 	{
-		"an update binds a role to new owners", "org/role.go",
+		"an update pins a role to new owners", "org/role.go",
 		`	next.GroupOwners = rebindOwners(old, next, spec)
 `, ``,
 		"./org TestUpdateRole_KeepsOwnersOfOtherSets",
@@ -1746,7 +1746,7 @@ var mutations = []mutation{
 	},
 	{
 		"a rule by a group with hours is off while the group is closed", "toolgroups/approval.go",
-		`members = s.membersOf(SetOfNames(r.Groups...))`, `members = s.bits(s.BindSet(SetOfNames(r.Groups...)))`,
+		`members = s.membersOf(SetOfNames(r.Groups...))`, `members = s.bits(s.PinOwners(SetOfNames(r.Groups...)))`,
 		"./toolgroups TestView_ApprovalRulesOfClosedGroup",
 	},
 	{

@@ -15,8 +15,8 @@ import (
 )
 
 // agentOf lets callers ask, with groups when a request names none.
-func agentOf(ids ...toolgroups.GroupID) *org.RoleAgent {
-	return &org.RoleAgent{DefaultGroups: of(ids...)}
+func agentOf(ids ...toolgroups.GroupID) *org.AskSettings {
+	return &org.AskSettings{DefaultGroups: of(ids...)}
 }
 
 // newAskFixture returns a fixture with callers in a role that uses workspace and docs, and that
@@ -69,7 +69,7 @@ func TestAsk_GroupsOfRequest(t *testing.T) {
 // others. A role without tools is asked without tools.
 func TestAsk_NoToolsAvailable(t *testing.T) {
 	f, clerk, start := newAskFixture(t)
-	for _, agent := range []*org.RoleAgent{{}, agentOf(), agentOf("command"), agentOf("nothing")} {
+	for _, agent := range []*org.AskSettings{{}, agentOf(), agentOf("command"), agentOf("nothing")} {
 		f.update(clerk.ID, org.RoleSpec{Agent: agent})
 		_, _, err := start(org.TaskSpec{})
 		wantCode(t, err, errcode.NoToolsAvailable)
@@ -133,7 +133,7 @@ func TestAsk_StateOfRequest(t *testing.T) {
 	caller := ann(clerk)
 	_, _, err := start(org.TaskSpec{State: "done"})
 	wantCode(t, err, errcode.InsufficientPermissions, "lists no such state")
-	for _, state := range []string{"", toolgroups.Undefined} {
+	for _, state := range []string{"", toolgroups.UndefinedState} {
 		if _, _, err := start(org.TaskSpec{State: state}); err != nil {
 			t.Errorf("state %q: %v", state, err)
 		}
@@ -148,7 +148,7 @@ func TestAsk_StateOfRequest(t *testing.T) {
 		f.wantVisible(caller, "draft", "read_file", "search", "write_file")
 		_, _, err = start(org.TaskSpec{State: "review"})
 		wantCode(t, err, errcode.Conflict, `in state "draft"`)
-		_, _, err = start(org.TaskSpec{State: toolgroups.Undefined})
+		_, _, err = start(org.TaskSpec{State: toolgroups.UndefinedState})
 		wantCode(t, err, errcode.Conflict)
 		if _, _, err := start(org.TaskSpec{State: "draft"}); err != nil {
 			t.Error(err)
@@ -215,8 +215,8 @@ func TestAsk_DefaultGroupsOfOther(t *testing.T) {
 	wantSet(t, task.Groups.Set, "workspace,docs")
 }
 
-// A request that names no groups has default groups, whether it is granted or not. They are
-// unknown if its sender may not ask the role.
+// A request that names no groups has default groups, whether it is granted or not. It has none
+// if the role is another than the sender's own and the sender may not ask it.
 func TestDefaultGroups(t *testing.T) {
 	f, clerk, _ := newAskFixture(t)
 	reader := f.role(operator, org.RoleSpec{Name: "reader", Use: of("docs"), Agent: agentOf("docs", "command")})

@@ -11,10 +11,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// RoleAgent lets callers in a role ask its agents (TaskSpec.Ask).
-type RoleAgent struct {
-	// DefaultGroups restricts requests that name no groups. Nil is the group default, which
-	// has the declared tools that name no group.
+// AskSettings lets callers in a role ask the role's agents (TaskSpec.Ask).
+type AskSettings struct {
+	// DefaultGroups narrows a request that names no groups. Nil stands for the group named
+	// default, which has the declared tools that name no group.
 	DefaultGroups *toolgroups.GroupSet `json:"defaultGroups,omitempty"`
 }
 
@@ -24,8 +24,8 @@ const (
 	maxStateName  = tool.MaxName // bytes
 )
 
-// groupsOrDefault returns what restricts requests that name no groups.
-func (a *RoleAgent) groupsOrDefault() toolgroups.GroupSet {
+// groupsOrDefault returns the default groups of requests.
+func (a *AskSettings) groupsOrDefault() toolgroups.GroupSet {
 	if a == nil || a.DefaultGroups == nil {
 		return toolgroups.SetOf(toolgroups.DefaultGroup)
 	}
@@ -40,17 +40,17 @@ func (s RoleSpec) statesOr(old []string) []string {
 	return s.States
 }
 
-// equal reports whether both let callers ask the same.
-func (a *RoleAgent) equal(other *RoleAgent) bool {
+// equal reports whether a and other are the same settings. Nil and {} differ.
+func (a *AskSettings) equal(other *AskSettings) bool {
 	if a == nil || other == nil {
 		return a == other
 	}
 	return (a.DefaultGroups == nil) == (other.DefaultGroups == nil) && a.groupsOrDefault().Equal(other.groupsOrDefault())
 }
 
-// checkRequests rejects what a role may not say about the requests of its callers.
-func checkRequests(creator grantor, spec RoleSpec) error {
-	declares := creator.name == CreatorOperator || creator.name == CreatorConfig
+// checkRequestFields checks the fields agent and states of a role.
+func checkRequestFields(creator grantor, spec RoleSpec) error {
+	declares := creator.createdBy == CreatorOperator || creator.createdBy == CreatorConfig
 	switch {
 	case spec.Agent != nil && !declares:
 		return errcode.New(errcode.InvalidRole, "role %q: only roles of the operator have the field agent", spec.Name).With("field", "agent")
@@ -88,11 +88,11 @@ func StateProblem(state string) string {
 	return ""
 }
 
-// checkAsks returns an error if a request to an agent is not allowed. The operator may send
+// checkMayAsk returns an error if a request to an agent is not allowed. The operator may send
 // one, and so may a caller that may start tasks. A caller may also ask agents of its own role
 // if the role has the field agent. A trigger may ask agents of its role. It must be called
 // with mu held.
-func (o *Org) checkAsks(s TaskSpec) error {
+func (o *Org) checkMayAsk(s TaskSpec) error {
 	if s.Trigger != nil { // the document of the trigger allows it; see checkTrigger
 		return nil
 	}
@@ -109,17 +109,17 @@ func (o *Org) checkAsks(s TaskSpec) error {
 	return nil
 }
 
-// askedGroups returns what restricts a request to an agent that names no groups. That is the
-// default of the role that it asks, without the groups that the sender may not use or does not
-// know. A group that the default has only through a group with hours is left out. The task would
-// keep the group when the hours end.
-func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
-	role, err := o.findActive(s.Caller, s.Role)
+// defaultAskGroups is for a request that names no groups. It returns the default groups of the
+// asked role, without those that the sender may not use or does not know. A group that the default
+// has only through a group with hours is left out. The task would keep the group when the hours
+// end.
+func (o *Org) defaultAskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
+	role, err := o.findActiveRole(s.Caller, s.Role)
 	if err != nil {
 		return toolgroups.GroupSet{}, err
 	}
-	byDefault := o.bind(role.Agent.groupsOrDefault())
-	set := o.registry().IntersectSets(byDefault, o.bind(ceiling))
+	byDefault := o.pinOwners(role.Agent.groupsOrDefault())
+	set := o.registry().IntersectSets(byDefault, o.pinOwners(ceiling))
 	if set.IsAll() {
 		return set, nil
 	}
@@ -131,8 +131,8 @@ func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (t
 
 // DefaultGroups returns the groups of a request that names none. They are the default
 // groups of the role that it asks, or all groups if it asks no agent. They are not limited
-// to what the sender may use. It returns nil if the request names groups, or no role that
-// its sender may ask.
+// to what the sender may use. It returns nil if the request names groups. It also returns nil
+// if the role is another than the sender's own and the sender may not ask it.
 func (o *Org) DefaultGroups(s TaskSpec) *toolgroups.GroupSet {
 	groups := toolgroups.AllGroups()
 	switch {
@@ -143,19 +143,19 @@ func (o *Org) DefaultGroups(s TaskSpec) *toolgroups.GroupSet {
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	role, err := o.findActive(s.Caller, s.Role)
-	if err != nil || role.ID != s.Caller.Role && !o.mayAsk(s, role) {
+	role, err := o.findActiveRole(s.Caller, s.Role)
+	if err != nil || role.ID != s.Caller.Role && !o.mayAskOther(s, role) {
 		return nil
 	}
 	groups = role.Agent.groupsOrDefault()
 	return &groups
 }
 
-// mayAsk reports whether the sender of a request may ask agents of another role than its own.
+// mayAskOther reports whether the sender of a request may ask agents of a role that is not its own.
 // It must be called with mu held.
-func (o *Org) mayAsk(s TaskSpec, role *Role) bool {
+func (o *Org) mayAskOther(s TaskSpec, role *Role) bool {
 	m, err := o.taskGrantor(s.Caller)
-	return err == nil && o.checkAsks(s) == nil && o.covers(m, role)
+	return err == nil && o.checkMayAsk(s) == nil && o.covers(m, role)
 }
 
 // checkOffersTools returns an error if a request that names no groups leaves its agent without
@@ -172,10 +172,10 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 		return nil
 	}
 	whole := *task
-	whole.Groups = toolgroups.BoundSet{Set: toolgroups.AllGroups()}
+	whole.Groups = toolgroups.PinnedSet{Set: toolgroups.AllGroups()}
 	mayName := task.Ceiling
 	if role := o.roles[agent.Role]; mayName.Set.IsAll() {
-		mayName = toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}
+		mayName = toolgroups.PinnedSet{Set: role.Use, Owners: role.GroupOwners}
 	}
 	groups := o.groupsWith(snapshot, mayName, view(whole.bounds()).ToolNames())
 	if len(groups) == 0 {
@@ -187,9 +187,9 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 }
 
 // groupsWith returns the groups of a set that have one of these tools, sorted.
-func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.BoundSet, tools []string) (ids []toolgroups.GroupID) {
+func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.PinnedSet, tools []string) (ids []toolgroups.GroupID) {
 	for _, id := range snapshot.GroupIDs() {
-		part, ok := toolgroups.FirstPart(id, func(part toolgroups.GroupID) bool { return snapshot.CoversGroup(set, part) })
+		part, ok := toolgroups.WholeOrRead(id, func(part toolgroups.GroupID) bool { return snapshot.CoversGroup(set, part) })
 		if ok && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, part) }) {
 			ids = append(ids, part)
 		}
@@ -200,7 +200,7 @@ func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.BoundSet,
 
 // startState is the workflow state in which a task begins.
 type startState struct {
-	state  string // of the agents of a task of the operator
+	state  string // in which the agents of an operator's task begin; "" for an external caller's
 	caller string // to record for an external caller; "" for none
 }
 
@@ -209,7 +209,7 @@ type startState struct {
 // be called with mu held.
 func (o *Org) newStartState(s TaskSpec) (startState, error) {
 	switch {
-	case s.Caller.Kind != identity.Caller && s.State == toolgroups.Undefined:
+	case s.Caller.Kind != identity.Caller && s.State == toolgroups.UndefinedState:
 		return startState{}, nil
 	case s.Caller.Kind != identity.Caller:
 		return startState{state: s.State}, nil
@@ -218,7 +218,7 @@ func (o *Org) newStartState(s TaskSpec) (startState, error) {
 	switch {
 	case !ok && s.State != "":
 		return startState{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's workflow state is lost; the operator can reset it", s.State)
-	case s.State == "", s.State == now, now == "" && s.State == toolgroups.Undefined:
+	case s.State == "", s.State == now, now == "" && s.State == toolgroups.UndefinedState:
 		return startState{}, nil
 	case now != "":
 		return startState{}, errcode.New(errcode.Conflict, "begin in state %.200q: the caller is in state %q; leave the state out, or name that one", s.State, now).With("state", now)
@@ -228,17 +228,18 @@ func (o *Org) newStartState(s TaskSpec) (startState, error) {
 	return startState{caller: s.State}, nil
 }
 
-// storeStartState records the state in which an external caller begins.
-func (o *Org) storeStartState(s TaskSpec, b startState) []RecordChange {
+// setStartState sets the state in which an external caller begins and returns its record; nil
+// if the state stays.
+func (o *Org) setStartState(s TaskSpec, b startState) []RecordChange {
 	if b.caller == "" {
 		return nil
 	}
-	return o.storeCallerState(s.Caller, b.caller)
+	return o.setCallerState(s.Caller, b.caller)
 }
 
 // AskableRoles returns the active roles whose agents a sender may ask (TaskSpec.Ask), sorted by
-// name. For the operator these are all active roles. For a caller they are its own role and the
-// roles that its tasks may have.
+// name. For the operator these are all active roles. For a caller they are its own role, if it
+// has the field agent or may start tasks, and the roles that its tasks may have.
 func (o *Org) AskableRoles(by identity.Principal) (list []Role) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -247,7 +248,7 @@ func (o *Org) AskableRoles(by identity.Principal) (list []Role) {
 		return nil
 	}
 	for _, r := range o.sortedRoles() {
-		if r.Suspended() || !o.mayFind(by, r) || o.checkAsks(TaskSpec{Caller: by, Role: string(r.ID)}) != nil {
+		if r.Suspended() || !o.mayFind(by, r) || o.checkMayAsk(TaskSpec{Caller: by, Role: string(r.ID)}) != nil {
 			continue
 		}
 		if o.covers(m, r) || by.Kind == identity.Caller && r.ID == by.Role {
