@@ -145,6 +145,21 @@ func TestApproval_ToolKept(t *testing.T) {
 	if now := b.waiting(t, 1)[0]; now.ID != a.ID {
 		t.Errorf("%+v", now)
 	}
+	if _, _, err := b.PauseRole(operator, b.clerk.ID, "lunch"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.PauseOrg(operator, "closed"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.ResumeRole(operator, b.clerk.ID, ""); err != nil { // the organization is still paused
+		t.Fatal(err)
+	}
+	if err := b.ResumeOrg(operator, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.waiting(t, 1)[0]; now.ID != a.ID {
+		t.Errorf("after two pauses: %+v", now)
+	}
 }
 
 // A request that has ended keeps its task from ending until its agent goes on.

@@ -499,42 +499,56 @@ func (b *bank) wantStandingVoid(t *testing.T) {
 	}
 }
 
-// revokingStore calls revoke before the commit that starts a call by a standing approval.
-type revokingStore struct {
+// endingStore calls end before the commit that starts a call by a standing approval.
+type endingStore struct {
 	journal.Store
 	except string // the request of the call that people are asked about
-	revoke func(id string) error
+	end    func(id string) error
 }
 
 // Commit implements journal.Log.
-func (s *revokingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+func (s *endingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	for _, e := range b.Events {
 		call, ok := e.Body.(journal.ToolCall)
 		if !ok || call.Approval == "" || call.Approval == s.except {
 			continue
 		}
-		if err := s.revoke(call.Approval); err != nil {
+		if err := s.end(call.Approval); err != nil {
 			return 0, err
 		}
 	}
 	return s.Store.Commit(ctx, b)
 }
 
-// A standing approval that is revoked between the decision about a call and its start lets the call
-// wait.
-func TestStanding_RevokedSinceDecision(t *testing.T) {
-	b := newPayments(t, financeRule, []int{5}, []int{6})
-	b.shutdown(t)
-	store := &revokingStore{}
-	b.openWith(t, func(s journal.Store) journal.Store { store.Store = s; return store })
-	b.begin(t)
-	id := b.wantWaiting(t, 5)
-	store.except = id
-	store.revoke = func(used string) error { return b.RevokeStanding(runtime.Requester{By: operator}, used, "") }
-	b.wantDecided(t, b.approvers["finance ann"], withPattern(id, 10, 5), "approved")
-	b.wantWaiting(t, 6)
-	if n := b.paid.Load(); n != 1 {
-		t.Errorf("%d transfers", n)
+// A standing approval that ends between the decision about a call and its start lets the call wait.
+func TestStanding_EndsAfterDecision(t *testing.T) {
+	now := new(atomic.Int64)
+	now.Store(time.Now().UnixNano())
+	for name, end := range map[string]func(b *bank, id string) error{
+		"revoked": func(b *bank, id string) error {
+			return b.RevokeStanding(runtime.Requester{By: operator}, id, "")
+		},
+		"time over": func(*bank, string) error { now.Add(int64(31 * time.Minute)); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bank{
+				dir: fastTempDir(t), paid: new(atomic.Int64), rule: approval.Rule{Tools: []string{"transfer"}, From: financeRule.From},
+				model: payments([]int{5}, []int{6}), now: func() time.Time { return time.Unix(0, now.Load()) },
+			}
+			store := &endingStore{}
+			b.openWith(t, func(s journal.Store) journal.Store { store.Store = s; return store })
+			b.begin(t)
+			id := b.wantWaiting(t, 5)
+			store.except, store.end = id, func(used string) error { return end(b, used) }
+			d := withPattern(id, 10, 5)
+			d.Pattern.For = 30 * time.Minute
+			b.wantDecided(t, b.approvers["finance ann"], d, "approved")
+			b.wantWaiting(t, 6)
+			if n := b.paid.Load(); n != 1 {
+				t.Errorf("%d transfers", n)
+			}
+			b.shutdown(t)
+		})
 	}
 }
 

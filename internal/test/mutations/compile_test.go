@@ -34,6 +34,9 @@ func TestMutations_Compile(t *testing.T) {
 			p := packages.parse(t, dir)
 			for len(list) > 0 {
 				batch, rest := compatible(list)
+				if len(batch) == 0 {
+					t.Fatalf("%s: its text does not occur once in %s", rest[0].name, rest[0].file)
+				}
 				list = rest
 				if p.check(batch...) == nil {
 					continue

@@ -1700,7 +1700,7 @@ var mutations = []mutation{
 	{
 		"a pattern is checked only before the commit", "runtime/approval_record.go",
 		`!rt.covers(&s, p, c.Request.Call, need) {`, `false {`,
-		"./runtime TestStanding_RevokedSinceDecision",
+		"./runtime TestStanding_EndsAfterDecision",
 	},
 	{
 		"a pattern outlives its task", "runtime/task.go",
@@ -1712,7 +1712,7 @@ var mutations = []mutation{
 		"a pattern outlives the retry of its task", "runtime/pause.go",
 		`		rt.voidStanding(b, "its task was retried", func(s *StandingApproval) bool { return s.Task == id })
 `, ``,
-		"./runtime TestStanding_EndsWithTask",
+		"./runtime TestStanding_EndsWithRetry",
 	},
 	{
 		"calls that were decided are listed for all", "runtime/approval_ended.go",
