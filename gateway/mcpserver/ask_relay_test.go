@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -99,9 +100,12 @@ func TestAskOrganization_QuestionAnsweredElsewhere(t *testing.T) {
 	asked, withdrawn := make(chan struct{}), make(chan struct{})
 	waiting := beginAsk(t.Context(), f.connect(t, "ann@host", "/mcp", "2025-11-25", person(func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		close(asked)
-		<-ctx.Done()
-		close(withdrawn)
-		return nil, ctx.Err()
+		select {
+		case <-ctx.Done():
+			close(withdrawn)
+		case <-t.Context().Done():
+		}
+		return nil, context.Canceled
 	})))
 	waitFor(t, "the client is asked", asked)
 	silent := beginAsk(t.Context(), f.connect(t, "ann@host", "/mcp", "2025-11-25", nil))
@@ -127,7 +131,10 @@ func TestAskOrganization_CancelledWhileAsked(t *testing.T) {
 	asked, late := make(chan struct{}), make(chan struct{})
 	session := f.connect(t, "ann@host", "/mcp", "2025-11-25", person(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		close(asked)
-		<-late
+		select {
+		case <-late:
+		case <-t.Context().Done():
+		}
 		return &sdk.ElicitResult{Action: "accept", Content: obj{"name": "Ann"}}, nil
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,8 +142,10 @@ func TestAskOrganization_CancelledWhileAsked(t *testing.T) {
 	waitFor(t, "the client is asked", asked)
 	cancel()
 	<-done
-	if task, err := f.rt.WaitTask(t.Context(), f.rt.Org().ListTasks()[0].ID); err != nil || task.Status != org.Cancelled {
-		t.Errorf("the task is %s, %v", task.Status, err)
+	limited, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	if task, err := f.rt.WaitTask(limited, f.rt.Org().ListTasks()[0].ID); err != nil || task.Status != org.Cancelled {
+		t.Fatalf("the task is %s, %v", task.Status, err)
 	}
 	if got := f.answered(t); got.Action != tool.Cancel || got.By != "" {
 		t.Errorf("answered %+v", got)

@@ -128,7 +128,10 @@ func (m mutation) mutated(root string) (string, error) {
 	return strings.Replace(string(data), m.old, m.new, 1), nil
 }
 
-var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+var (
+	failure   = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+	panicLine = regexp.MustCompile(`(?m)^panic: `) // a test may print the word
+)
 
 // judge says what the output of go test means.
 func judge(out string, failed bool) (verdict string, caught bool) {
@@ -141,7 +144,7 @@ func judge(out string, failed bool) (verdict string, caught bool) {
 		return "SURVIVES: there is no such test", false
 	case !failed:
 		return "SURVIVES", false
-	case strings.Contains(out, "panic: "):
+	case panicLine.MatchString(out):
 		return "PANICS\n" + out, false
 	case len(tests) == 0:
 		return "NOT TESTED\n" + out, false

@@ -65,6 +65,7 @@ func TestJudge(t *testing.T) {
 		{"a test fails", "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/part (0.1s)\n--- FAIL: TestB (0s)\nFAIL\n", true, true, "caught by TestA, TestB"},
 		{"all tests pass", "ok  \tx\t0.1s\n", false, false, "SURVIVES"},
 		{"no test runs", "ok  \tx\t0.1s [no tests to run]\n", false, false, "SURVIVES: there is no such test"},
+		{"a test prints a panic", "--- FAIL: TestA (0.1s)\n    a_test.go:1: panic: boom\nFAIL\n", true, true, "caught by TestA"},
 		{"a test panics", "--- FAIL: TestA (0.1s)\npanic: boom\n", true, false, "PANICS"},
 		{"the code does not build", "x.go:1: undefined\nFAIL\tx [build failed]\n", true, false, "NOT TESTED"},
 	} {
