@@ -17,6 +17,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
+type teamModel = func(context.Context, model.Request) model.Answer
+
 // greetingTeam is a root agent that passes on what its worker reports: the answer to the question of greet.
 func greetingTeam(_ context.Context, r model.Request) model.Answer {
 	got := toolResults(r)
@@ -39,10 +41,23 @@ func greetingTeam(_ context.Context, r model.Request) model.Answer {
 	return model.Answer{Finish: model.FinishWait}
 }
 
+// greetingTeamThatWaits is greetingTeam whose worker reports once goOn is closed.
+func greetingTeamThatWaits(goOn <-chan struct{}) teamModel {
+	return func(ctx context.Context, r model.Request) model.Answer {
+		if r.Self.Parent != "" && len(toolResults(r)) > 0 {
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+		}
+		return greetingTeam(ctx, r)
+	}
+}
+
 // openGreetingTeam serves the role boss, whose tasks ask for a name.
-func openGreetingTeam(t *testing.T) *fixture {
+func openGreetingTeam(t *testing.T, m teamModel) *fixture {
 	t.Helper()
-	f := fixtureConfig{model: greetingTeam}.open(t)
+	f := fixtureConfig{model: m}.open(t)
 	f.register(t, toolgroups.Group{ID: "ask", Tools: new(askTools).tools(t)})
 	f.role(t, "host", "org_management", "ask")
 	return f
@@ -79,7 +94,7 @@ func beginAsk(ctx context.Context, session *sdk.ClientSession) <-chan string {
 // The client that waits for a task answers what a tool of the task asks, in the name of its caller.
 func TestAskOrganization_RelaysQuestions(t *testing.T) {
 	for _, version := range []string{"2025-06-18", "2025-11-25"} {
-		f, message := openGreetingTeam(t), ""
+		f, message := openGreetingTeam(t, greetingTeam), ""
 		session := f.connect(t, "ann@host", "/mcp", version, person(func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 			message = p.Message
 			return &sdk.ElicitResult{Action: "accept", Content: obj{"name": "Ann"}}, nil
@@ -96,8 +111,8 @@ func TestAskOrganization_RelaysQuestions(t *testing.T) {
 // A question that is answered elsewhere is withdrawn from the client. One that the client cannot be asked stays
 // open.
 func TestAskOrganization_QuestionAnsweredElsewhere(t *testing.T) {
-	f := openGreetingTeam(t)
 	asked, withdrawn := make(chan struct{}), make(chan struct{})
+	f := openGreetingTeam(t, greetingTeamThatWaits(withdrawn)) // the end of the task would withdraw it, too
 	waiting := beginAsk(t.Context(), f.connect(t, "ann@host", "/mcp", "2025-11-25", person(func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		close(asked)
 		select {
@@ -127,7 +142,7 @@ func TestAskOrganization_QuestionAnsweredElsewhere(t *testing.T) {
 
 // A client that can be asked still cancels its task by cancelling the call, also one with a key.
 func TestAskOrganization_CancelledWhileAsked(t *testing.T) {
-	f := openGreetingTeam(t)
+	f := openGreetingTeam(t, greetingTeam)
 	asked, late := make(chan struct{}), make(chan struct{})
 	session := f.connect(t, "ann@host", "/mcp", "2025-11-25", person(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		close(asked)
@@ -155,7 +170,7 @@ func TestAskOrganization_CancelledWhileAsked(t *testing.T) {
 
 // An answer that does not fit is none: the question stays open for its caller.
 func TestAskOrganization_AnswerThatDoesNotFit(t *testing.T) {
-	f := openGreetingTeam(t)
+	f := openGreetingTeam(t, greetingTeam)
 	asked := make(chan struct{}, 1)
 	done := beginAsk(t.Context(), f.connect(t, "ann@host", "/mcp", "2025-11-25", person(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		asked <- struct{}{}
