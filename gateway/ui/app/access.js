@@ -9,6 +9,7 @@ import { denialText, grantHint, rightsVersion } from "./grant-hint.js";
 import { matrix, rolesShown } from "./matrix.js";
 import { commandLine, empty, facts, mark, quiet, table } from "./parts.js";
 import { placeLink, roleLink, setParams } from "./place.js";
+import { loadTokens, tokenHolders } from "./token-holders.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -42,7 +43,8 @@ async function loadForOperator({ role, tool }, signal) {
     return { ...data, verdict: await send("POST", "api/v1/can", { role, tool, why: true }) };
   }
   if (tool) {
-    return { ...data, holders: await send("POST", "api/v1/can", { who: tool }) };
+    const [holders, tokens] = await Promise.all([send("POST", "api/v1/can", { who: tool }), loadTokens(signal)]);
+    return { ...data, holders, tokens };
   }
   if (role) {
     return { ...data, verdicts: (await send("POST", "api/v1/can", { role })).verdicts };
@@ -148,15 +150,14 @@ function withRoot(roles) {
 /** @param {any} data @param {string} tool @param {Page} page */
 function holders(data, tool, page) {
   const { roles, agents, tasks, reason, epoch } = data.holders;
-  const holding = new Set(roles.map((/** @type {any} */ r) => r.id)), denied = withRoot(data.roles).filter((r) => !holding.has(r.id));
+  const holding = new Map(roles.map((/** @type {any} */ r) => [r.id, r])), denied = withRoot(data.roles).filter((r) => !holding.has(r.id));
   const group = data.tools.find((/** @type {any} */ t) => t.name === tool)?.group;
   return html`<div class="card"><h2>Who may call ${group ? toolLink(group, tool, tool) : html`<code>${tool}</code>`}</h2>
     ${reason ? html`<p>${mark("bad", reason)}</p>` : nothing}
     <h3>Roles ${quiet("whose agents may call it")}</h3>
     ${roles.length ? table("Roles", ["Role", "Why"], roles.map((/** @type {any} */ r) => ({ href: roleLink(r.id), cells: [r.name, html`<a href=${placeLink("access", "", { role: r.name, tool })}>group ${r.group}</a> ${withApproval(r)}`] }))) : html`<p class="quiet">No role may call it.</p>`}
     <p class="quiet">An agent has it only if the agent that spawned it may grant it, and its task allows it. root may spawn agents of all roles of the operator and of the configuration.</p>
-    <p class="quiet">Callers are not listed: people and programs in a role may call what the role may call, within their own limits.</p>
-    ${reason ? nothing : deniedRoles(tool, denied, epoch, page)}
+    ${reason ? nothing : html`${deniedRoles(tool, denied, epoch, page)}${tokenHolders(data.tokens, holding)}`}
     <h3>Agents ${quiet("that are at work")}</h3>
     ${agents.length ? table("Agents", ["Agent", "Role"], agents.map((/** @type {any} */ a) => ({ href: placeLink("organization", a.id), cells: [a.name || a.id, html`${a.role} ${withApproval(a)}`] }))) : html`<p class="quiet">No agent may call it now.</p>`}
     ${tasks.length ? html`<h3>Tasks of callers ${quiet("with the rights of another role")}</h3>${table("Tasks of callers", ["Callers in role", "Their tasks have the rights of role"], tasks.map((/** @type {any} */ t) => ({ cells: [t.name, html`${t.as} ${withApproval(t)}`] })))}` : nothing}

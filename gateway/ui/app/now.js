@@ -15,14 +15,16 @@ const writtenMost = 160; // characters of an answer in progress, the last ones
  * @param {Trace} trace
  * @param {import("./writing.js").Writing} writing
  * @param {number} now
+ * @param {any} usage what the task has used until now, in words
  */
-export function nowSection(trace, writing, now) {
+export function nowSection(trace, writing, now, usage) {
   const open = new Map(trace.spans.filter((s) => Number.isNaN(s.end)).map((s) => [s.agent, s]));
   const busy = [...trace.agents.values()].map((a) => ({ name: a.name, what: activity(open.get(a.id), writing.get(a.id), a.since, now) })).filter(({ what }) => what);
   return html`<section class="outcome"><h2>Now</h2><ul class="plain">
     ${busy.slice(0, agentsMost).map(({ name, what }) => html`<li><strong>${name}</strong> ${what}</li>`)}
     ${busy.length === 0 ? html`<li>${quiet("All agents wait for messages.")}</li>` : nothing}
-    ${busy.length > agentsMost ? html`<li>${quiet(`and ${count(busy.length - agentsMost, "other agent")}`)}</li>` : nothing}</ul></section>`;
+    ${busy.length > agentsMost ? html`<li>${quiet(`and ${count(busy.length - agentsMost, "other agent")}`)}</li>` : nothing}</ul>
+    <p class="quiet">${usage}</p></section>`;
 }
 
 /**

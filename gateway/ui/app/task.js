@@ -169,7 +169,7 @@ function oneTask(data, place, page) {
   const denials = trace.spans.filter((/** @type {Span} */ s) => s.outcome === "denied");
   const failed = trace.spans.filter((/** @type {Span} */ s) => s.kind === "turn");
   const linkTo = (/** @type {Span} */ s, /** @type {string | undefined} */ what) => ({ href: placeLink("task", t.id, { ...place.params, event: String(s.seq) }), text: `${trace.agents.get(s.agent)?.name} ${what}` });
-  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${hasEnded(t.status) ? outcome(t) : nowSection(trace, data.writing, page.now)}
+  return html`${t.text.length > headingMost ? html`<p class="lead">${t.text}</p>` : nothing}${hasEnded(t.status) ? outcome(t) : nowSection(trace, data.writing, page.now, usedUntilNow(t, page.now))}
     ${linkNotice(mark("bad", count(failed.length, "failed turn")), failed.map((/** @type {Span} */ s) => linkTo(s, s.code)))}
     ${linkNotice(mark("bad", count(denials.length, "denied call")), denials.map((/** @type {Span} */ s) => linkTo(s, s.name)), html`<span class="quiet fixed">(keys [ and ])</span>`)}
     ${linkNotice(mark("wait", `${count(data.waiting.length, "call")} waiting for approval`), data.waiting.map((/** @type {any} */ a) => ({ href: placeLink("approvals", a.id), text: `${a.role} ${a.tool}` })))}
@@ -225,11 +225,26 @@ function summary(t, page) {
     ["Status", html`${statusMark(t.status)}${isAgentError(t.result) ? html` ${mark("bad", "the result is an error")}` : nothing}`], ["Caller", callerName(t.caller)], ["Restricted to", t.groups?.[0] === "*" ? undefined : t.groups?.join(", ")],
     ["Started", when(t.createdAt, page.now)], [hasEnded(t.status) ? "Took" : "Running for", took(t, page.now)],
     ["Agents", t.agents?.length], ["Calls", t.calls && html`${number(t.calls.total)}${t.calls.denied ? html`, ${mark("bad", `${t.calls.denied} denied`)}` : nothing}`],
-    ["Tokens", tokensOf(usage, t.limits)], ["Cost", usage.costNano ? `${(usage.costNano / 1e9).toFixed(4)} in the currency of your prices` : undefined],
+    ["Tokens", tokensOf(usage, t.limits)], ["Cost", costOf(usage)],
     ["Paused", t.reason && html`${t.reason.message} <code>${t.reason.code}</code>`],
     ["Id", idChip(t.id)],
   ])}
   ${commandLine(command("task", "show", t.id))}`;
+}
+
+/**
+ * What a running task has used until now.
+ * @param {any} t
+ * @param {number} now
+ */
+function usedUntilNow(t, now) {
+  const parts = [t.calls && count(t.calls.total, "call"), tokensOf(t.usage ?? {}, t.limits) && `${tokensOf(t.usage ?? {}, t.limits)} tokens`, costOf(t.usage) && `cost ${costOf(t.usage)}`];
+  return `Until now: ${[took(t, now), ...parts].filter(Boolean).join(" · ")}`;
+}
+
+/** @param {any} usage */
+function costOf(usage) {
+  return usage?.costNano ? `${(usage.costNano / 1e9).toFixed(4)} in the currency of your prices` : undefined;
 }
 
 /** @param {any} usage @param {any} limits */

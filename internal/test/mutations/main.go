@@ -83,14 +83,17 @@ func (m mutation) try(find bool) (verdict string, caught bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	args := []string{"test", "-short", "-count=1", "-vet=off", "-timeout=3m", "-overlay=" + overlay}
-	if pkg, test, _ := strings.Cut(m.tests, " "); find {
-		args = append(args, corePackages...)
-	} else {
-		args = append(args, "-run=^"+test+"$", pkg)
+	packages := corePackages
+	if pkg, test, _ := strings.Cut(m.tests, " "); !find {
+		packages = []string{"-run=^" + test + "$", pkg}
 	}
-	out, err := exec.Command("go", args...).CombinedOutput()
-	verdict, caught = judge(string(out), err != nil)
+	for _, extent := range []string{"-short=true", "-short=false"} { // a test may sample its cases with -short
+		args := append([]string{"test", extent, "-count=1", "-vet=off", "-timeout=3m", "-overlay=" + overlay}, packages...)
+		out, err := exec.Command("go", args...).CombinedOutput()
+		if verdict, caught = judge(string(out), err != nil); caught || err != nil {
+			break
+		}
+	}
 	return verdict, caught, nil
 }
 

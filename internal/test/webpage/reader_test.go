@@ -29,7 +29,8 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.choose("Tool", "run_command")
 		p.waitText("Who may call run_command")
 		p.waitText("Roles whose agents may call it")
-		p.waitText("Callers are not listed")
+		p.wait(`[...document.querySelectorAll("tbody tr")].some((r) => r.innerText.split(/\s+/).join(" ").trim() === "eve reader ✕ no")`)
+		p.wait(`/Operators \(.*ann.*\) have no role of their own/.test(document.body.innerText)`)
 		p.waitText("Roles that may not (6), and why")
 		p.click(".denied-roles summary")
 		p.waitText("not granted: no group that the role may use has this tool (the toolGroups of role reader)")
@@ -71,7 +72,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 	timed("How far is a running task, and what did it cost?", func() {
 		p.goTo("#/task/" + pay.ID)
 		p.wait(`document.querySelector(".outcome")?.innerText.includes("waits for approval of write_file for")`)
-		p.waitText("Tokens")
+		p.wait(`/Until now: .* · \d+ calls? · 0 of at most 5,000,000 tokens/.test(document.querySelector(".outcome").innerText)`)
 		p.wait(`/running|waiting/.test(document.querySelector("aside.panel").innerText)`)
 	})
 	fay := openTab(t, newBrowser(t), s)
