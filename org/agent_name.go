@@ -17,7 +17,7 @@ import (
 
 // agentNames numbers the agents of tasks.
 type agentNames struct {
-	highest map[identity.TaskID]map[string]int // numbers given, by the name of the role
+	highest map[identity.TaskID]map[string]int // numbers given, by the name of the role; none of tasks that are done
 }
 
 // retiredName is the record of the highest number of a name, written when its agent is
@@ -57,10 +57,10 @@ func splitName(name string) (role string, number int) {
 	return name[:at], number
 }
 
-// countName notes that a name is given. It must be called with mu held.
+// countName notes that a name is given, unless the task is done. It must be called with mu held.
 func (o *Org) countName(task identity.TaskID, name string) {
 	role, number := splitName(name)
-	if number <= o.highest[task][role] {
+	if t := o.tasks[task]; number <= o.highest[task][role] || t != nil && t.Status == Done {
 		return
 	}
 	if o.highest == nil {

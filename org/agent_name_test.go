@@ -75,6 +75,27 @@ func TestAgentName_IsNotThatOfRole(t *testing.T) {
 	}
 }
 
+// The names of a task that is done are not kept in memory: no agent is spawned in it any more. A task
+// that can be retried keeps them.
+func TestAgentName_OfDoneTaskIsForgotten(t *testing.T) {
+	f := newFixture(t)
+	counter := f.role(operator, org.RoleSpec{Name: "counter", Use: of()})
+	for _, status := range []org.TaskStatus{org.Done, org.Failed, org.Cancelled} {
+		root := f.task(org.TaskSpec{})
+		agent := f.spawn(root, counter.ID)
+		task, _ := f.TaskByID(f.agent(root).Task)
+		f.terminate(agent)
+		f.store.put(f.EndTask(&task, org.TaskEnd{Status: status}, 0))
+	}
+	if n := f.NamedTasks(); n != 2 {
+		t.Errorf("%d tasks have names in memory, want 2", n)
+	}
+	f.reopen()
+	if n := f.NamedTasks(); n != 2 {
+		t.Errorf("%d tasks have names in memory after a restart, want 2", n)
+	}
+}
+
 // A role that exists for others only does not show in the numbers.
 func TestAgentName_ShowsNoRolesOfOthers(t *testing.T) {
 	f := newFixture(t)

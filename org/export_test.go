@@ -22,6 +22,13 @@ func (o *Org) ScopeCount() int {
 	return len(o.scopes.byKey)
 }
 
+// NamedTasks returns the number of tasks whose names of agents are counted.
+func (o *Org) NamedTasks() int {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return len(o.highest)
+}
+
 // WhyRole returns the rule that denies a tool to the agents of RoleView, "" if none does.
 func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) string {
 	return denyingRule(o.LimitsOnRole(id, groups, h))

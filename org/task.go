@@ -484,6 +484,9 @@ func (o *Org) EndTask(stored *Task, end TaskEnd, seq uint64) []RecordChange {
 	stored.Status, stored.Result, stored.Incomplete, stored.Error, stored.Pause, stored.Held = end.Status, end.Result, end.Incomplete, end.Error, nil, nil
 	stored.EndedAt, stored.EndSeq = o.config.Now().UTC(), seq
 	*t = *stored.summary()
+	if t.Status == Done { // no agent is spawned in it any more
+		delete(o.highest, t.ID)
+	}
 	return []RecordChange{newRecord(KindTask, string(stored.ID), stored)}
 }
 
