@@ -246,7 +246,7 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 				return nil
 			}
 		}
-		if _, paused := e.Body.(journal.TaskPaused); paused || a.rt.EndsTask(e) {
+		if a.endsWait(e) {
 			break
 		}
 	}
@@ -254,6 +254,16 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 		a.log.Error("answer not sent", "task", id, "error", err)
 	}
 	return nil
+}
+
+// endsWait reports whether a request that waits for a task is answered at an event: the task has
+// ended, or is paused and was not retried since.
+func (a *api) endsWait(e journal.Event) bool {
+	if _, paused := e.Body.(journal.TaskPaused); paused {
+		task, ok := a.rt.Org().TaskByID(e.Task)
+		return !ok || task.Status == org.Paused
+	}
+	return a.rt.EndsTask(e)
 }
 
 // sendAnswer sends the last event of a stream. It returns nil if the client has gone.

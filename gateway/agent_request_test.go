@@ -3,20 +3,24 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
 // newAskFixture returns the fixtures of the operator, and of a caller in the role clerk that may
@@ -185,6 +189,51 @@ func TestAskAgent_Streams(t *testing.T) {
 	want := []string{"tool_call", "tool_result", "tool_call", "tool_error", "answer"}
 	if diff := cmp.Diff(want, names); diff != "" || gjson.Get(last, "answer").Str != "found" {
 		t.Errorf("%s\n(-want +got):\n%s", got.Body, diff)
+	}
+}
+
+// failingModel fails with an error that pauses the task, while fails is positive.
+type failingModel struct {
+	gatewaytest.ModelFunc
+	fails *atomic.Int64
+}
+
+// Generate implements model.Model.
+func (m failingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	if gatewaytest.CountAnswers(r) > 0 && m.fails.Add(-1) >= 0 {
+		return func(yield func(model.AnswerDelta, error) bool) {
+			yield(model.AnswerDelta{}, model.OperatorError(errcode.LLMCallFailed, nil, "the key is not valid"))
+		}
+	}
+	return m.ModelFunc.Generate(ctx, r)
+}
+
+// A stream that is asked for again goes on after a pause that was retried.
+func TestAskAgent_StreamAfterRetry(t *testing.T) {
+	m := failingModel{fails: new(atomic.Int64), ModelFunc: func(r model.Request) model.Answer {
+		if gatewaytest.CountAnswers(r) < 2 {
+			return gatewaytest.ToolCallAnswer("find_page", map[string]any{})
+		}
+		return gatewaytest.EndAnswer("found")
+	}}
+	m.fails.Store(1)
+	operator := gatewaytest.NewFixture(t, persisttest.Open(t), m)
+	operator.AddTool(t, "docs", "find_page")
+	clerk := gatewaytest.GetJSON[client.Role](t, operator, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["docs"],"agent":{"defaultGroups":["docs"]}}`).Role
+	f := operator.WithCaller(t, clerk.ID)
+	ask := func() string {
+		return f.SendRequest(t, "POST /api/v1/agent", `{"question":"q"}`, http.Header{"Accept": {"text/event-stream"}, "Idempotency-Key": {"k"}}).Body.String()
+	}
+	if stream := ask(); !strings.Contains(stream, `"status":"paused"`) || !strings.Contains(stream, "event: tool_result") {
+		t.Fatalf("before the retry: %s", stream)
+	}
+	task := operator.Runtime.Org().ListTasks()[0].ID
+	if _, err := operator.LocalClient().RetryTask(t.Context(), string(task), client.Budget{}); err != nil {
+		t.Fatal(err)
+	}
+	waitEnd(t, operator.LocalClient(), string(task))
+	if stream := ask(); !strings.Contains(stream, `"status":"done"`) || strings.Count(stream, "event: tool_result") != 2 {
+		t.Errorf("after the retry: %s", stream)
 	}
 }
 

@@ -157,7 +157,7 @@ func (a *api) streamCompletion(w http.ResponseWriter, r *http.Request, task org.
 		if e.Agent == task.Top && s.sendEvent(e.Body) != nil {
 			return nil
 		}
-		if _, paused := e.Body.(journal.TaskPaused); paused || a.rt.EndsTask(e) {
+		if a.endsWait(e) {
 			break
 		}
 	}

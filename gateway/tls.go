@@ -70,7 +70,8 @@ type certificate struct {
 
 	mu        sync.Mutex // guards what follows; only TryLock takes it, so no request waits for it
 	nextCheck time.Time  // the files are not looked at before
-	seen      []fs.FileInfo
+	seen      []fs.FileInfo // of the certificate in use
+	failure   string        // of the last attempt to read the files, which is logged once
 }
 
 // get implements tls.Config.GetCertificate.
@@ -82,8 +83,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.active.Load(), nil
 }
 
-// reload reads the files again if they have changed since they were read. It must be called
-// with mu held.
+// reload reads the files again if they have changed since they were read. Files that could not be read
+// are tried again at the next look. It must be called with mu held.
 func (c *certificate) reload() {
 	now := time.Now()
 	if now.Before(c.nextCheck) {
@@ -94,15 +95,15 @@ func (c *certificate) reload() {
 	if err == nil && sameFiles(files, c.seen) {
 		return
 	}
-	if err != nil && c.seen == nil { // it was reported
-		return
-	}
-	c.seen = files
 	loaded, err := ReadCertificate(c.certFile, c.keyFile)
 	if err != nil {
-		c.log.Warn("the certificate has changed and cannot be used; the one before stays", "error", err)
+		if err.Error() != c.failure {
+			c.failure = err.Error()
+			c.log.Warn("the certificate has changed and cannot be used; the one before stays", "error", err)
+		}
 		return
 	}
+	c.seen, c.failure = files, ""
 	c.active.Store(loaded)
 	c.log.Info("the certificate is reloaded", "cert", c.certFile)
 }

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -108,6 +109,34 @@ func TestTLS_ReloadsCertificate(t *testing.T) {
 	third := writeCertificate(t, certFile, keyFile, 3, start.Add(2*time.Minute))
 	if got := serialOf(t, address, third); got != 3 {
 		t.Errorf("after the repair: certificate %d", got)
+	}
+}
+
+// A certificate that could not be read is tried again, also if nothing has changed that stat tells.
+func TestTLS_TriesAgain(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "gw.pem"), filepath.Join(dir, "gw.key")
+	start := time.Now().Add(-time.Hour)
+	first := writeCertificate(t, certFile, keyFile, 1, start)
+	address := serveTLS(t, certFile, keyFile, nil)
+	second := writeCertificate(t, certFile, keyFile, 2, start.Add(time.Minute))
+	good, err := os.ReadFile(certFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) {
+		t.Helper()
+		if err := cmp.Or(os.WriteFile(certFile, text, 0o600), os.Chtimes(certFile, start.Add(time.Minute), start.Add(time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(bytes.Repeat([]byte("x"), len(good)))
+	if got := serialOf(t, address, first); got != 1 {
+		t.Errorf("while it cannot be read: certificate %d", got)
+	}
+	write(good)
+	if got := serialOf(t, address, second); got != 2 {
+		t.Errorf("when it can be read: certificate %d", got)
 	}
 }
 

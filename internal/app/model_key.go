@@ -115,8 +115,10 @@ func (m *keyModel) acquire(ctx context.Context) (model.Model, yamldoc.Secret, er
 	}
 	client, key, err := m.read(ctx)
 	switch {
-	case err == nil || ctx.Err() != nil:
-		return client, key, err
+	case err == nil:
+		return client, key, nil
+	case ctx.Err() != nil:
+		return nil, "", context.Cause(ctx)
 	case key != "" && m.isUsable(min(m.config.refresh, maxKeyGrace)):
 		return client, key, nil
 	}
