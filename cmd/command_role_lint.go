@@ -55,7 +55,7 @@ the record is not read.`,
 			return runRoleLint(ctx, c, api, args[0], o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.from, "from", "", "read events from this `time`: 24h ago, or 2026-01-31T08:00:00Z")
+	cmd.Flags().StringVar(&o.from, "from", "", "read events from this `time`: 24h (before now), or 2026-01-31T08:00:00Z")
 	cmd.Flags().StringVar(&o.to, "to", "", "read events before this `time`")
 	return cmd
 }

@@ -33,7 +33,7 @@ tool: they are in the rows without one. A caller with a token sees what it has u
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.by, "by", nil, "group by some of these `keys`: caller, role, server, tool")
-	flags.StringVar(&o.from, "from", "", "count from this `time`: 24h ago, or 2026-01-31T08:00:00Z")
+	flags.StringVar(&o.from, "from", "", "count from this `time`: 24h (before now), or 2026-01-31T08:00:00Z")
 	flags.StringVar(&o.to, "to", "", "count before this `time`")
 	return cmd
 }

@@ -152,8 +152,8 @@ func (m *keyModel) renewAfter(ctx context.Context, err error, used yamldoc.Secre
 }
 
 // read reads the key and returns the client that uses it. Concurrent callers share one
-// read. Its error is the cause of ctx, or says why no key was read. The client and the
-// key are then the same as before.
+// read. If the key cannot be read, it also returns the client and the key of before. If ctx
+// ends or m is closed, it returns none.
 func (m *keyModel) read(ctx context.Context) (model.Model, yamldoc.Secret, error) {
 	result := make(chan error, 1)
 	if !m.start(func() { result <- m.readShared() }) {

@@ -22,7 +22,7 @@ func (t toolsets) addRelated(list []toolboxfile.Toolset) {
 	}
 }
 
-// checkRelated returns a problem for each child of a toolset that is no group of declared tools. It
+// checkRelated returns a problem for each child that is neither a toolset nor a group of declared tools. It
 // returns a problem for each unknown fallback, and for the first hierarchy that is invalid.
 func (a *App) checkRelated(ch *configChange) (faults []*yamldoc.Error) {
 	for _, s := range ch.cfg.Toolsets {

@@ -110,7 +110,7 @@ func (c *byteCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// checkBatch rejects a batch that cannot be encoded.
+// checkBatch rejects a batch with an event that has no body.
 func checkBatch(b *journal.Batch) error {
 	if slices.ContainsFunc(b.Events, func(e journal.Event) bool { return e.Body == nil }) {
 		return errors.New("event has no body")

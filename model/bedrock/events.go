@@ -34,7 +34,8 @@ var errMalformed = model.TransientError(errcode.LLMCallFailed, nil, "the model s
 // {"messageStop":{"stopReason":"end_turn"}}. That of an exception is
 // {"exception":"throttlingException","error":{"message":"…"}}.
 //
-// The sequence ends with an error of r or with a *model.Error.
+// An error ends the sequence: one of r, or a *model.Error. A body that is cut off between two messages ends it without
+// one; the reader of the answer notices that.
 func readEvents(r io.Reader) iter.Seq2[endpoint.Event, error] {
 	return func(yield func(endpoint.Event, error) bool) {
 		source := &errorReader{source: io.LimitReader(r, maxStream)}

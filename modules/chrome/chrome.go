@@ -80,7 +80,7 @@ type Settings struct {
 	Viewport    Size     `json:"viewport"`    // of a tab; default 1280 by 800
 	MaxTransfer int64    `json:"maxTransfer"` // bytes that the pages of a principal may receive between two calls; default 128 MiB
 	MaxMemory   int64    `json:"maxMemory"`   // bytes of memory of one browser; default 2 GiB
-	NoSandbox   bool     `json:"noSandbox"`   // starts the browser without any sandbox, where none works
+	NoSandbox   bool     `json:"noSandbox"`   // starts the browser without any sandbox, also where one works
 }
 
 // Size is a size in CSS pixels, each side from 100 to 4096.

@@ -41,8 +41,8 @@ type program interface {
 	outOfMemory() bool     // after stop: whether the kernel has killed one for lack of memory
 }
 
-// launch starts the browser in the sandbox. If this system has no sandbox, it uses Chromium's own
-// sandbox. If that does not work either, it starts the browser only if the settings say so.
+// launch starts the browser in the sandbox. If this system has no sandbox, it uses Chromium's own, which
+// does not work for root. With NoSandbox it uses neither.
 func launch(s Settings, launcher *sandbox.Launcher, log *slog.Logger) (*process, error) {
 	executable, err := s.executable()
 	if err != nil {

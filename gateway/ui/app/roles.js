@@ -12,6 +12,7 @@ import { callerName, roleName } from "./people.js";
 import { goTo, placeLink, roleLink, setParams } from "./place.js";
 import { reachList } from "./reach.js";
 import { change, choiceOf, faultOf, gainsOf, isChanged, newDraft, reachedOf, readPart, setChoice } from "./role-draft.js";
+import { holdersOf, loadTokens } from "./token-holders.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -71,10 +72,10 @@ async function loadRoles(signal) {
 
 /** @param {string} id @param {AbortSignal} [signal] */
 async function loadRole(id, signal) {
-  const [{ body: role, text, etag }, groups] = await Promise.all([
-    getTagged("api/v1/roles/" + encodeURIComponent(id), signal), list("api/v1/tool-groups", {}, 2000, signal),
+  const [{ body: role, text, etag }, groups, tokens] = await Promise.all([
+    getTagged("api/v1/roles/" + encodeURIComponent(id), signal), list("api/v1/tool-groups", {}, 2000, signal), loadTokens(signal),
   ]);
-  return { role, etag, groups: groups.items, draft: newDraft(role, text), diff: undefined, error: undefined, overtaken: "" };
+  return { role, etag, groups: groups.items, tokens, draft: newDraft(role, text), diff: undefined, error: undefined, overtaken: "" };
 }
 
 /** @param {any} data @param {Place} place @param {Page} page */
@@ -321,7 +322,7 @@ async function dryRun(data, page) {
 function effect(data) {
   const { diff, error, role, draft } = data;
   return html`<h2>What this change does</h2>
-    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : html`${effectLists(diff)}${reachList(data.reach)}`}
+    ${error ? html`<p role="alert">${mark("bad", error.message)}</p>` : diff === undefined ? quiet("Asking …") : html`${effectLists(diff, data.tokens)}${reachList(data.reach)}`}
     ${fieldEffects(draft)}
     ${isDeclared(role) ? html`<p class="quiet">It would hold from the moment at which the file is read again.</p>` : html`<p class="quiet">A change holds from the moment at which it is saved. Calls that have started go on.</p>
     ${commandLine(updateCommand(role, draft))}`}`;
@@ -351,21 +352,21 @@ function updateCommand(role, draft) {
     ...("bind" in changes ? ["--bind", changes.bind === null ? "none" : "bounds.json"] : []), "--revision", String(role.revision));
 }
 
-/** @param {any} diff */
-function effectLists(diff) {
+/** @param {any} diff @param {import("./token-holders.js").Token[]} tokens */
+function effectLists(diff, tokens) {
   const { counts } = diff;
   if (counts.agents + counts.roles + counts.callers + counts.tasks === 0) {
     return html`<p>${mark("good", "Nobody gains or loses a tool.")}</p>`;
   }
   return html`${effectList("Roles", "for agents that are spawned from now on", diff.roles, counts.roles, (d) => d.name)}
-    ${effectList("Agents", "at work now", diff.agents, counts.agents, (d) => html`${d.role} ${idChip(d.agent)}`)}
-    ${effectList("Callers", "outside the organization", diff.callers, counts.callers, (d) => `${d.user} in role ${d.role}`)}
-    ${effectList("Tasks of callers", "with the rights of another role", diff.tasks, counts.tasks, tasksOf, ["gain", "lose"])}`;
+    ${effectList("Agents", "at work now, in running tasks", diff.agents, counts.agents, (d) => html`${d.role} ${idChip(d.agent)}`)}
+    ${effectList("Callers", "for the tools that they call themselves", diff.callers, counts.callers, (d) => `${d.user} in role ${d.role}`)}
+    ${effectList("New tasks", "that callers start with these rights", diff.tasks, counts.tasks, (d) => tasksOf(d, tokens), ["gain", "lose"])}`;
 }
 
-/** @param {{role: string, as: string}} d */
-function tasksOf({ role, as }) {
-  return as ? `Callers in role ${role} start tasks with the rights of role ${as}: these` : `Callers in role ${role} start tasks: these`;
+/** @param {{role: string, as: string}} d @param {import("./token-holders.js").Token[]} tokens */
+function tasksOf({ role, as }, tokens) {
+  return `Tasks that callers in role ${role}${holdersOf(role, tokens)} start${as ? ` with the rights of role ${as}` : ""}`;
 }
 
 /** @param {string} title @param {string} about @param {any[]} list @param {number} total @param {(d: any) => any} name @param {string[]} [verbs] */

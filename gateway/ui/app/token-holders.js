@@ -7,6 +7,7 @@ import { mark, quiet, table } from "./parts.js";
 import { roleLink } from "./place.js";
 
 const shownMost = 200;
+const namedMost = 10;
 
 /** @typedef {{name: string, scope: string, role?: string, roleId?: string, expired?: boolean}} Token */
 
@@ -33,6 +34,16 @@ export function tokenHolders(tokens, holding) {
   }))) : html`<p class="quiet">No token has a role.</p>`}
     ${callers.length > shown.length ? html`<p class="quiet">${count(callers.length - shown.length, "other token")} are not shown.</p>` : nothing}
     <p class="quiet">${operators.length ? html`Operators (${operators.slice(0, shownMost).join(", ")}) have no role of their own: they call it in one of the roles above. ` : nothing}A caller's own limits, such as its scopes, may allow less. Users who sign in at an issuer are not listed.</p>`;
+}
+
+/**
+ * Returns the names of the tokens with a role, such as " (eve)"; "" if there is none.
+ * @param {string} role its name
+ * @param {Token[]} tokens
+ */
+export function holdersOf(role, tokens) {
+  const people = tokens.filter((t) => t.scope === "role" && t.role === role && !t.expired).map((t) => t.name);
+  return people.length ? ` (${people.slice(0, namedMost).join(", ")}${people.length > namedMost ? ", …" : ""})` : "";
 }
 
 /** @param {Token} token @param {Map<string, any>} holding */

@@ -54,7 +54,7 @@ func TestPage_DeclaredRoleIsPreviewed(t *testing.T) {
 	p.check("Use workspace")
 	p.waitText("What this change does")
 	p.wait(`document.querySelector("aside.panel").innerText.includes("loses") && document.querySelector("aside.panel").innerText.includes("write_file")`)
-	p.waitText("Callers in role reader start tasks with the rights of role clerk: these")
+	p.waitText("Tasks that callers in role reader (eve) start with the rights of role clerk")
 	if text := p.text(); strings.Contains(text, "rolecall role update") || strings.Contains(text, "defined by the configuration") {
 		t.Errorf("the page offers a change:\n%s", text)
 	}

@@ -55,7 +55,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		p.check("Use command")
 		p.waitText("What this change does")
 		p.wait(`document.querySelector("aside.panel").innerText.includes("loses") && document.querySelector("aside.panel").innerText.includes("run_javascript")`)
-		p.waitText("Tasks of callers with the rights of another role: none")
+		p.waitText("New tasks that callers start with these rights: none")
 		p.click("form button[type=button]") // Undo
 	})
 	timed("Give a task and get its result", func() {

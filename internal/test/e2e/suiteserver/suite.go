@@ -60,7 +60,7 @@ func newSuite(c modules.Config) (modules.Module, error) {
 	return s, cmp.Or(s.err, err, askErr)
 }
 
-// add adds a tool, or sets s.err.
+// add adds a tool and keeps the first error in s.err.
 func add[In, Out any](s *suite, name string, input json.RawMessage, fn func(context.Context, In) (Out, error)) {
 	made, err := tool.New(name, "A tool of the conformance suite.", fn, &tool.Options{Input: input})
 	s.tools, s.err = append(s.tools, made), cmp.Or(s.err, err)
