@@ -119,13 +119,13 @@ func (a *api) readAgentRequest(r *http.Request, decode agentDecoder) (spec org.T
 	if err != nil {
 		return spec, release, err
 	}
-	spec, err = agentSpec(q, auth.SenderOf(r))
+	spec, err = askSpec(q, auth.SenderOf(r))
 	return spec, release, err
 }
 
-// agentSpec converts a request to an agent. The history is data that the agent reads: it grants
+// askSpec converts a request to an agent to the task that asks it. The history is data that the agent reads: it grants
 // nothing, and no call in it has happened.
-func agentSpec(q wire.AgentRequest, sender identity.Principal) (org.TaskSpec, error) {
+func askSpec(q wire.AgentRequest, sender identity.Principal) (org.TaskSpec, error) {
 	spec := org.TaskSpec{Text: q.Question, Caller: sender, Role: q.Role, State: q.State, Ask: true}
 	switch {
 	case q.Question == "":

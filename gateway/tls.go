@@ -68,8 +68,8 @@ type certificate struct {
 	interval          time.Duration // between two looks at the files
 	active            atomic.Pointer[tls.Certificate]
 
-	mu        sync.Mutex // guards what follows; only TryLock takes it, so no request waits for it
-	nextCheck time.Time  // the files are not looked at before
+	mu        sync.Mutex    // guards what follows; only TryLock takes it, so no request waits for it
+	nextCheck time.Time     // the files are not looked at before
 	seen      []fs.FileInfo // of the certificate in use
 	failure   string        // of the last attempt to read the files, which is logged once
 }

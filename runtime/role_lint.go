@@ -126,20 +126,20 @@ func (rt *Runtime) LintRole(ctx context.Context, q LintQuery) (RoleLint, error) 
 
 // lintStart returns the number after which the events of a lint are read, and the number after
 // which they count. The two differ because the agents of tasks that ran then were spawned before.
-func (rt *Runtime) lintStart(ctx context.Context, from time.Time) (after, counted uint64, err error) {
+func (rt *Runtime) lintStart(ctx context.Context, from time.Time) (after, countAfter uint64, err error) {
 	if from.IsZero() {
 		return 0, 0, nil
 	}
-	if counted, err = rt.store.SeqBefore(ctx, from.Add(-usageSlack)); err != nil {
+	if countAfter, err = rt.store.SeqBefore(ctx, from.Add(-usageSlack)); err != nil {
 		return 0, 0, err
 	}
-	after = counted
+	after = countAfter
 	for _, task := range rt.org.ListTasks() {
-		if !task.Status.Ended() || task.EndSeq >= counted {
+		if !task.Status.Ended() || task.EndSeq >= countAfter {
 			after = min(after, task.FirstSeq)
 		}
 	}
-	return after, counted, nil
+	return after, countAfter, nil
 }
 
 // firstEventTime returns the time of the first event, zero if there is none.
@@ -155,21 +155,21 @@ const maxRefusedTools = 100
 
 // linter folds events into a RoleLint.
 type linter struct {
-	rt      *Runtime
-	query   LintQuery
-	counted uint64 // the events have higher numbers
-	out     RoleLint
-	places  placeFinder
-	shares  map[identity.AgentID]org.RoleShare // of the calls of agents
-	tools   map[string]*LintedTool
-	refused map[string]*LintedTool
-	use     toolgroups.Needs
-	grant   toolgroups.Needs
+	rt         *Runtime
+	query      LintQuery
+	countAfter uint64 // events count whose numbers are higher
+	out        RoleLint
+	places     placeFinder
+	shares     map[identity.AgentID]org.RoleShare // of the calls of agents
+	tools      map[string]*LintedTool
+	refused    map[string]*LintedTool
+	use        toolgroups.Needs
+	grant      toolgroups.Needs
 }
 
-func newLinter(rt *Runtime, q LintQuery, role org.Role, counted uint64) *linter {
+func newLinter(rt *Runtime, q LintQuery, role org.Role, countAfter uint64) *linter {
 	return &linter{
-		rt: rt, query: q, counted: counted, out: RoleLint{Role: role}, places: placeFinder{},
+		rt: rt, query: q, countAfter: countAfter, out: RoleLint{Role: role}, places: placeFinder{},
 		shares: map[identity.AgentID]org.RoleShare{}, tools: map[string]*LintedTool{}, refused: map[string]*LintedTool{},
 	}
 }
@@ -180,7 +180,7 @@ func (l *linter) matches(h journal.EventHead) bool {
 	case journal.AgentSpawned{}.EventType():
 		return true
 	case journal.ToolCall{}.EventType(), journal.TaskStarted{}.EventType(), journal.RoleChanged{}.EventType():
-		return h.Seq > l.counted && l.isInSpan(h.At())
+		return h.Seq > l.countAfter && l.isInSpan(h.At())
 	}
 	return false
 }
@@ -195,7 +195,7 @@ func (l *linter) add(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
 		l.places.add(e, b)
-		if e.Seq > l.counted && l.isInSpan(e.At) {
+		if e.Seq > l.countAfter && l.isInSpan(e.At) {
 			l.addSpawn(e, b)
 		}
 	case journal.TaskStarted:

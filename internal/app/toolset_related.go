@@ -65,9 +65,9 @@ func (a *App) checkFallbacks(ch *configChange, s toolboxfile.Toolset) (faults []
 	known := a.groupIDsAfter(ch)
 	for _, one := range s.Fallback {
 		module, _, _ := strings.Cut(string(one.ID), "/")
-		away := slices.Contains(ch.failedModules, module) || slices.Contains(ch.faultyModules, module) ||
+		mayExist := slices.Contains(ch.failedModules, module) || slices.Contains(ch.faultyModules, module) ||
 			ch.modulesAmong(ch.failedModules) != nil || ch.modulesAmong(ch.faultyModules) != nil
-		if !away && !slices.Contains(known, string(one.ID)) {
+		if !mayExist && !slices.Contains(known, string(one.ID)) {
 			hint := cmp.Or(a.toolHint(ch.cfg, string(one.ID)), textutil.SuggestName(string(one.ID), known))
 			faults = append(faults, ch.cfg.ErrorAt(one.Pos, "fallback", "unknown tool group "+string(one.ID), hint))
 		}

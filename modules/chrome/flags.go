@@ -2,8 +2,8 @@ package chrome
 
 import "fmt"
 
-// flags returns the arguments of the browser. ownSandbox enables Chromium's own sandbox.
-func flags(dir string, s Settings, ownSandbox bool) []string {
+// flags returns the arguments of the browser. chromiumSandbox enables Chromium's own sandbox.
+func flags(dir string, s Settings, chromiumSandbox bool) []string {
 	list := []string{
 		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + dir + "/profile",
 		fmt.Sprintf("--window-size=%d,%d", s.Viewport.Width, s.Viewport.Height),
@@ -30,7 +30,7 @@ func flags(dir string, s Settings, ownSandbox bool) []string {
 		"--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding", "--disable-background-timer-throttling",
 		"--disable-file-system", "--deny-permission-prompts",
 	}
-	if !ownSandbox {
+	if !chromiumSandbox {
 		list = append(list, "--no-sandbox")
 	}
 	return append(list, "about:blank")

@@ -283,7 +283,7 @@ func (p *pool) running() (ids []int, some bool) {
 	defer p.mu.Unlock()
 	for _, b := range p.browsers {
 		if !b.paused {
-			ids = append(ids, b.browser.process.id)
+			ids = append(ids, b.browser.process.pid)
 		}
 	}
 	p.monitoring = len(p.browsers) > 0
@@ -295,7 +295,7 @@ func (p *pool) killOverMemory(id int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.browsers {
-		if b.browser.process.id == id {
+		if b.browser.process.pid == id {
 			b.browser.killOverMemory()
 		}
 	}

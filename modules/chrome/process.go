@@ -26,13 +26,13 @@ type process struct {
 	out      io.WriteCloser // messages to the browser
 	listener net.Listener   // for the proxy of the browser
 	private  bool           // only the browser reaches the listener
-	id       int            // of the first process
+	pid      int            // of the first process
 	stderr   *textutil.TailBuffer
-	program  // how the browser was started
+	controls // how the browser was started
 }
 
-// program is a browser as it was started. Its methods may be called concurrently.
-type program interface {
+// controls are those of a browser as it was started. Its methods may be called concurrently.
+type controls interface {
 	pause()                // stops all its processes until resume; does nothing on systems other than Linux
 	resume()               // continues them
 	kill()                 // kills them; in ends then
@@ -63,9 +63,9 @@ func launch(s Settings, launcher *sandbox.Launcher, log *slog.Logger) (*process,
 	return launchOnHost(executable, s)
 }
 
-// script starts the browser from a shell. The memory limit applies to each of its processes. The
+// startScript starts the browser from a shell. The memory limit applies to each of its processes. The
 // programs that Chromium starts for links such as mailto: are replaced by some that do nothing.
-const script = `ulimit -d "$1" && ulimit -c 0 && mkdir "$HOME/handlers" || exit 1
+const startScript = `ulimit -d "$1" && ulimit -c 0 && mkdir "$HOME/handlers" || exit 1
 shift
 for name in xdg-email xdg-open xdg-settings xdg-mime xdg-screensaver xdg-icon-resource xdg-desktop-menu; do
 	echo '#!/bin/sh' > "$HOME/handlers/$name" && chmod 755 "$HOME/handlers/$name" || exit 1
@@ -73,14 +73,11 @@ done
 export PATH="$HOME/handlers:$PATH"
 exec "$@" 3<&0 4>&1 </dev/null >/dev/null` // 3 and 4: --remote-debugging-pipe
 
-// inOurSandbox is the value of ownSandbox for a browser that runs in the sandbox of this program.
-const inOurSandbox = false
-
 // arguments returns the command that starts the browser with a home directory. Its stdin and
 // stdout are for the messages.
-func arguments(executable, home string, s Settings, ownSandbox bool) []string {
+func arguments(executable, home string, s Settings, chromiumSandbox bool) []string {
 	limit := strconv.FormatInt(s.MaxMemory>>10, 10)
-	return append([]string{"/bin/sh", "-c", script, "chrome", limit, executable}, flags(home, s, ownSandbox)...)
+	return append([]string{"/bin/sh", "-c", startScript, "chrome", limit, executable}, flags(home, s, chromiumSandbox)...)
 }
 
 // environment returns the environment of the browser, which gets none of ours.
@@ -102,14 +99,14 @@ const maxProcesses = 2048
 func launchInSandbox(executable string, s Settings, launcher *sandbox.Launcher) (*process, error) {
 	stderr := &textutil.TailBuffer{Size: maxStderr}
 	job, err := launcher.StartProcess(sandbox.Job{
-		Argv: arguments(executable, sandbox.Scratch, s, inOurSandbox), Env: environment(sandbox.Scratch),
+		Argv: arguments(executable, sandbox.Scratch, s, false), Env: environment(sandbox.Scratch),
 		Readable: readable(executable), Stderr: stderr, Listen: true,
 		Limits: sandbox.JobLimits{Memory: s.MaxMemory, Processes: maxProcesses, Scratch: s.MaxMemory / 2, FileSize: s.MaxMemory / 2},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &process{in: job.ReadCloser, out: job.WriteCloser, listener: job.Listener(), private: true, id: job.ID(), stderr: stderr, program: sandboxed{job}}, nil
+	return &process{in: job.ReadCloser, out: job.WriteCloser, listener: job.Listener(), private: true, pid: job.ID(), stderr: stderr, controls: sandboxed{job}}, nil
 }
 
 func (s sandboxed) pause()                { s.Pause() }

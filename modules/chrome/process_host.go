@@ -70,7 +70,7 @@ func (h *hostProcess) start(executable string, s Settings) (_ *process, err erro
 		return nil, err
 	}
 	h.pipes = append(h.pipes, listener)
-	p := &process{in: in, out: out, listener: listener, stderr: &textutil.TailBuffer{Size: maxStderr}, program: h}
+	p := &process{in: in, out: out, listener: listener, stderr: &textutil.TailBuffer{Size: maxStderr}, controls: h}
 	args := arguments(executable, h.dir, s, !s.NoSandbox)
 	h.cmd = exec.Command(args[0], args[1:]...)
 	h.cmd.Dir, h.cmd.Env, h.cmd.WaitDelay = h.dir, environment(h.dir), time.Second
@@ -80,13 +80,13 @@ func (h *hostProcess) start(executable string, s Settings) (_ *process, err erro
 	if err := h.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", executable, err)
 	}
-	p.id = h.cmd.Process.Pid
+	p.pid = h.cmd.Process.Pid
 	return p, nil
 }
 
 func (h *hostProcess) kill() { h.Signal(syscall.SIGKILL) }
 
-// stop implements program.
+// stop implements controls.
 func (h *hostProcess) stop() error {
 	h.kill()
 	<-h.Ended()

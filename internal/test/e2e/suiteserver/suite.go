@@ -23,7 +23,7 @@ type suite struct {
 	host  modules.ModuleHost
 	tools []tool.Tool
 	err   error             // of the first tool that could not be made
-	asks  toolgroups.Prompt // whose argument is asked for
+	input toolgroups.Prompt // a prompt whose argument the user is asked for
 
 	mu      sync.Mutex // guards what follows
 	changes int
@@ -56,7 +56,7 @@ func newSuite(c modules.Config) (modules.Module, error) {
 	s.tools = append(s.tools, read)
 	addAskTools(s)
 	var askErr error
-	s.asks, askErr = askPrompt()
+	s.input, askErr = askPrompt()
 	return s, cmp.Or(s.err, err, askErr)
 }
 
@@ -77,7 +77,7 @@ func (s *suite) ToolGroups() []toolgroups.Group {
 	if s.extra != nil {
 		tools = append(tools, s.extra)
 	}
-	return []toolgroups.Group{{Tools: tools, Prompts: []toolgroups.Prompt{s.asks}}}
+	return []toolgroups.Group{{Tools: tools, Prompts: []toolgroups.Prompt{s.input}}}
 }
 
 // changeTools changes the list of tools. Each list differs from all before, since changes

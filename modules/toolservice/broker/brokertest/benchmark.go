@@ -19,15 +19,15 @@ func BenchmarkDriver(b *testing.B, target Target) {
 	}
 }
 
-// waiters are the round trips in progress.
-type waiters struct {
+// roundTrips are the round trips in progress.
+type roundTrips struct {
 	mu    sync.Mutex // guards byID
 	byID  map[string]chan bool
 	times chan time.Duration
 }
 
 // add returns a channel that is closed when the response to a request arrives.
-func (w *waiters) add(id string) <-chan bool {
+func (w *roundTrips) add(id string) <-chan bool {
 	done := make(chan bool)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +36,7 @@ func (w *waiters) add(id string) <-chan bool {
 }
 
 // receive takes a response.
-func (w *waiters) receive(d broker.Delivery) {
+func (w *roundTrips) receive(d broker.Delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if done := w.byID[d.ID]; done != nil && d.Err == nil {
@@ -47,7 +47,7 @@ func (w *waiters) receive(d broker.Delivery) {
 
 func benchmark(b *testing.B, target Target, inFlight int) {
 	q, d := queues(b, "bench"+strconv.Itoa(inFlight)), connect(b, target)
-	w := &waiters{byID: map[string]chan bool{}, times: make(chan time.Duration, b.N)}
+	w := &roundTrips{byID: map[string]chan bool{}, times: make(chan time.Duration, b.N)}
 	l, err := d.Open(b.Context(), q, w.receive)
 	if err != nil {
 		b.Fatal(err)
@@ -69,7 +69,7 @@ func benchmark(b *testing.B, target Target, inFlight int) {
 }
 
 // roundTrip sends a request and waits for the response.
-func (w *waiters) roundTrip(b *testing.B, l broker.Link, id string) {
+func (w *roundTrips) roundTrip(b *testing.B, l broker.Link, id string) {
 	start, done := time.Now(), w.add(id)
 	if _, err := l.Send(b.Context(), broker.Message{ID: id, Body: make([]byte, 200)}); err != nil {
 		b.Errorf("send: %v", err)
@@ -84,7 +84,7 @@ func (w *waiters) roundTrip(b *testing.B, l broker.Link, id string) {
 }
 
 // report reports the percentiles.
-func (w *waiters) report(b *testing.B) {
+func (w *roundTrips) report(b *testing.B) {
 	close(w.times)
 	var times []time.Duration
 	for t := range w.times {
