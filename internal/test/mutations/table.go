@@ -1437,11 +1437,26 @@ var mutations = []mutation{
 	{
 		"tls: a broken certificate replaces the one before", "gateway/tls.go",
 		`the one before stays", "error", err)
+		}
 		return
 `, `the one before stays", "error", err)
+		}
 		loaded = new(tls.Certificate)
 `,
 		"./gateway TestTLS_ReloadsCertificate",
+	},
+	{
+		"tls: a certificate that could not be read is not tried again", "gateway/tls.go",
+		`	loaded, err := ReadCertificate(c.certFile, c.keyFile)
+`, `	c.seen = files
+	loaded, err := ReadCertificate(c.certFile, c.keyFile)
+`,
+		"./gateway TestTLS_TriesAgain",
+	},
+	{
+		"a stream ends at a pause that was retried", "gateway/agent_request.go",
+		`		return !ok || task.Status == org.Paused`, `		return !ok || task.Status != ""`,
+		"./gateway TestAskAgent_StreamAfterRetry",
 	},
 	{
 		"rates: all senders share one", "gateway/request_rate.go",
