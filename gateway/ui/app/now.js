@@ -7,7 +7,7 @@ import { mark, quiet } from "./parts.js";
 /** @typedef {import("./spans.js").Span} Span */
 /** @typedef {import("./spans.js").Trace} Trace */
 
-const agentsMost = 8;
+const agentsMost = 8, toolsMost = 8;
 const writtenMost = 160; // characters of an answer in progress, the last ones
 
 /**
@@ -24,7 +24,23 @@ export function nowSection(trace, writing, now, usage) {
     ${busy.slice(0, agentsMost).map(({ name, what }) => html`<li><strong>${name}</strong> ${what}</li>`)}
     ${busy.length === 0 ? html`<li>${quiet("All agents wait for messages.")}</li>` : nothing}
     ${busy.length > agentsMost ? html`<li>${quiet(`and ${count(busy.length - agentsMost, "other agent")}`)}</li>` : nothing}</ul>
+    ${doneCalls(trace)}
     <p class="quiet">${usage}</p></section>`;
+}
+
+/**
+ * The calls that have ended without an error, by tool.
+ * @param {Trace} trace
+ */
+function doneCalls(trace) {
+  const done = new Map();
+  for (const s of trace.spans) {
+    if (s.kind === "tool" && !s.outcome && !Number.isNaN(s.end)) {
+      done.set(s.name, (done.get(s.name) ?? 0) + 1);
+    }
+  }
+  const list = [...done].sort(([, a], [, b]) => b - a), more = list.length - toolsMost;
+  return list.length === 0 ? nothing : html`<p>Done: ${list.slice(0, toolsMost).map(([tool, n], i) => html`${i ? ", " : nothing}${n} × <code>${tool}</code>`)}${more > 0 ? ` and calls of ${count(more, "other tool")}` : nothing}</p>`;
 }
 
 /**

@@ -239,7 +239,7 @@ function summary(t, page) {
  */
 function usedUntilNow(t, now) {
   const parts = [t.calls && count(t.calls.total, "call"), tokensOf(t.usage ?? {}, t.limits) && `${tokensOf(t.usage ?? {}, t.limits)} tokens`, costOf(t.usage) && `cost ${costOf(t.usage)}`];
-  return `Until now: ${[took(t, now), ...parts].filter(Boolean).join(" · ")}`;
+  return `Until now, without answers in progress: ${[took(t, now), ...parts].filter(Boolean).join(" · ")}`;
 }
 
 /** @param {any} usage */

@@ -72,7 +72,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 	timed("How far is a running task, and what did it cost?", func() {
 		p.goTo("#/task/" + pay.ID)
 		p.wait(`document.querySelector(".outcome")?.innerText.includes("waits for approval of write_file for")`)
-		p.wait(`/Until now: .* · \d+ calls? · 0 of at most 5,000,000 tokens/.test(document.querySelector(".outcome").innerText)`)
+		p.wait(`/Done: 1 × spawn_agent_with_task\s+Until now, without answers in progress: .* · \d+ calls? · 0 of at most 5,000,000 tokens/.test(document.querySelector(".outcome").innerText)`)
 		p.wait(`/running|waiting/.test(document.querySelector("aside.panel").innerText)`)
 	})
 	fay := openTab(t, newBrowser(t), s)
