@@ -238,7 +238,8 @@ function summary(t, page) {
  * @param {number} now
  */
 function usedUntilNow(t, now) {
-  const parts = [t.calls && count(t.calls.total, "call"), tokensOf(t.usage ?? {}, t.limits) && `${tokensOf(t.usage ?? {}, t.limits)} tokens`, costOf(t.usage) && `cost ${costOf(t.usage)}`];
+  const tokens = tokensOf(t.usage ?? {}, t.limits), cost = costOf(t.usage);
+  const parts = [t.calls && count(t.calls.total, "call"), tokens && `${tokens} tokens`, cost && `cost ${cost}`];
   return `Until now, without answers in progress: ${[took(t, now), ...parts].filter(Boolean).join(" · ")}`;
 }
 

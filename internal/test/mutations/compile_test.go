@@ -33,16 +33,17 @@ func TestMutations_Compile(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			p := packages.parse(t, dir)
 			for len(list) > 0 {
-				batch, rest := compatible(list)
+				batch, texts, rest := compatible(list)
 				if len(batch) == 0 {
 					t.Fatalf("%s: its text does not occur once in %s", rest[0].name, rest[0].file)
 				}
 				list = rest
-				if p.check(batch...) == nil {
+				if p.check(texts) == nil {
 					continue
 				}
 				for _, m := range batch {
-					if err := p.check(m); err != nil {
+					_, alone, _ := compatible([]mutation{m})
+					if err := p.check(alone); err != nil {
 						t.Errorf("%s: %v", m.name, err)
 					}
 				}
@@ -53,32 +54,34 @@ func TestMutations_Compile(t *testing.T) {
 
 // A mutation that does not compile is noticed.
 func TestCompile_RejectsUnknownName(t *testing.T) {
-	m := mutation{name: "none", file: "internal/failurelog/failurelog.go", old: "perSender: linesPerSender", new: "perSender: none"}
+	_, broken, _ := compatible([]mutation{{name: "none", file: "internal/failurelog/failurelog.go", old: "perSender: linesPerSender", new: "perSender: none"}})
 	p := listPackages(t, map[string][]mutation{"./internal/failurelog": nil}).parse(t, "./internal/failurelog")
-	if err := p.check(); err != nil {
+	if err := p.check(nil); err != nil {
 		t.Errorf("without a mutation: %v", err)
 	}
-	if err := p.check(m); err == nil || !strings.Contains(err.Error(), "undefined: none") {
+	if err := p.check(broken); err == nil || !strings.Contains(err.Error(), "undefined: none") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// compatible splits mutations of one package: the first list can be applied together.
-func compatible(list []mutation) (batch, rest []mutation) {
-	texts := map[string]string{}
+// compatible splits mutations of one package: those of batch apply together, and texts has the files with
+// them, by name from the root.
+func compatible(list []mutation) (batch []mutation, texts map[string]string, rest []mutation) {
+	texts = map[string]string{}
 	for _, m := range list {
-		if _, ok := texts[m.file]; !ok {
-			data, _ := os.ReadFile(filepath.Join(root, m.file)) // an error is one of the mutation
-			texts[m.file] = string(data)
+		text, ok := texts[m.file]
+		if !ok {
+			data, _ := os.ReadFile(filepath.Join(root, m.file)) // without the file no text of it is found
+			text = string(data)
 		}
-		if strings.Count(texts[m.file], m.old) != 1 {
+		if strings.Count(text, m.old) != 1 {
 			rest = append(rest, m)
 			continue
 		}
-		texts[m.file] = strings.Replace(texts[m.file], m.old, m.new, 1)
+		texts[m.file] = strings.Replace(text, m.old, m.new, 1)
 		batch = append(batch, m)
 	}
-	return batch, rest
+	return batch, texts, rest
 }
 
 // packageList has what go list says of packages and of what they import.
@@ -145,19 +148,8 @@ func (l packageList) parse(t *testing.T, dir string) parsedPackage {
 	return p
 }
 
-// check checks the types of the package with mutations of its files.
-func (p parsedPackage) check(list ...mutation) error {
-	texts := map[string]string{}
-	for _, m := range list {
-		if _, ok := texts[m.file]; !ok {
-			data, err := os.ReadFile(filepath.Join(root, m.file))
-			if err != nil {
-				return err
-			}
-			texts[m.file] = string(data)
-		}
-		texts[m.file] = strings.Replace(texts[m.file], m.old, m.new, 1)
-	}
+// check checks the types of the package with other texts of some files.
+func (p parsedPackage) check(texts map[string]string) error {
 	var files []*ast.File
 	for name, file := range p.files {
 		if text, ok := texts[name]; ok {
