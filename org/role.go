@@ -593,7 +593,8 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if err := o.checkGrant(creator, spec.Name, use, grant); err != nil {
 		return nil, err
 	}
-	owners := o.pinOwners(use).Owners
+	owners := map[toolgroups.GroupID]toolgroups.GroupOwner{}
+	maps.Copy(owners, o.pinOwners(use).Owners)
 	maps.Copy(owners, o.pinOwners(grant).Owners)
 	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server), Result: spec.Result.normalized(),

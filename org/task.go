@@ -59,7 +59,6 @@ type Task struct {
 	State         string                `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
 	Workspace     string                `json:"workspace,omitempty"`     // a directory that all agents share
 	WorkspaceName string                `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
-	ReadOnly      bool                  `json:"readOnly,omitempty"`      // of the workspace
 	Input         json.RawMessage       `json:"input,omitempty"`         // data of the caller, a JSON object; the first message has it
 	Schema        json.RawMessage       `json:"schema,omitempty"`        // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
 	Config        string                `json:"config,omitempty"`        // hash of the blob with the recorded configuration
@@ -69,8 +68,9 @@ type Task struct {
 	Error         *TaskError            `json:"error,omitempty"`
 	Pause         *TaskPause            `json:"pause,omitempty"`           // why it is paused; nil unless Status is Paused
 	Held          *Pause                `json:"held,omitempty"`            // who has paused it until it is resumed; nil if it may run
-	Asked         bool                  `json:"asked,omitempty"`           // a request to its first agent (TaskSpec.Ask)
 	Requested     *toolgroups.GroupSet  `json:"requestedGroups,omitempty"` // the groups that the request named; nil if it named none
+	ReadOnly      bool                  `json:"readOnly,omitempty"`        // its workspace is
+	Asked         bool                  `json:"asked,omitempty"`           // a request to its first agent (TaskSpec.Ask)
 	Open          bool                  `json:"open,omitempty"`            // it does not end with the turn of its first agent
 	Driven        bool                  `json:"driven,omitempty"`          // a Go program makes the calls of its first agent, which is root and has no model
 	Budget        ModelAllowance        `json:"budget,omitzero"`           // what its models may use, if that is less than the organization's budget
@@ -254,6 +254,12 @@ type taskKey struct {
 	caller string
 	role   identity.RoleID
 	key    string
+}
+
+// end sets the fields of a task that has ended.
+func (t *Task) end(e TaskEnd, at time.Time, seq uint64) {
+	t.Status, t.Result, t.Incomplete, t.Error = e.Status, e.Result, e.Incomplete, e.Error
+	t.Pause, t.Held, t.EndedAt, t.EndSeq = nil, nil, at, seq
 }
 
 // summary returns t without the fields that are not kept in memory.
@@ -481,10 +487,10 @@ func (o *Org) EndTask(stored *Task, end TaskEnd, seq uint64) []RecordChange {
 	}
 	o.countRunning(t, -o.taskAgents[stored.ID])
 	o.removeFromScopes(stored)
-	stored.Status, stored.Result, stored.Incomplete, stored.Error, stored.Pause, stored.Held = end.Status, end.Result, end.Incomplete, end.Error, nil, nil
-	stored.EndedAt, stored.EndSeq = o.config.Now().UTC(), seq
-	*t = *stored.summary()
-	if t.Status == Done { // no agent is spawned in it any more
+	stored.end(end, o.config.Now().UTC(), seq)
+	t.end(end, stored.EndedAt, seq)
+	t.Result, t.Schema = nil, nil // see summary
+	if t.Status == Done {         // no agent is spawned in it any more
 		delete(o.highest, t.ID)
 	}
 	return []RecordChange{newRecord(KindTask, string(stored.ID), stored)}

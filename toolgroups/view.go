@@ -36,6 +36,9 @@ func (b PinnedSet) matchesOwner(h *ToolHandle) bool { return b.Only == "" || h.O
 // PinOwners returns set, pinned to the owners of its groups, see KnownOwner. Ids that s does
 // not know get no owner and have no effect, also if such a group is registered later.
 func (s *Snapshot) PinOwners(set GroupSet) PinnedSet {
+	if set.all {
+		return PinnedSet{Set: set}
+	}
 	b := PinnedSet{Set: set, Owners: make(map[GroupID]GroupOwner, len(set.ids))}
 	for _, id := range set.ids {
 		if owner := s.KnownOwner(id); owner != "" {
