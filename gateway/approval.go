@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/runtime"
 )
@@ -24,7 +26,7 @@ func (a *api) showApproval(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := approvalOf(found)
+	out := a.approvalOf(r, found)
 	out.Args, out.Edited, out.Text, out.Short = args.Asked, args.Edited, argsText(args), args.Short()
 	out.Refusal = a.rt.ApproverRefusal(auth.SenderOf(r), &found)
 	return out, nil
@@ -127,20 +129,43 @@ func outcomeOf(o runtime.ApprovalOutcome) wire.ApprovalOutcome {
 // listedApproval returns a request as a list shows it, with the beginning of its arguments. They are read
 // for what is shown, and are missing for a request that has ended meanwhile.
 func (a *api) listedApproval(r *http.Request, p runtime.Approval) wire.Approval {
-	out := approvalOf(p)
+	out := a.approvalOf(r, p)
 	if _, args, err := a.rt.FindApprovalRequest(r.Context(), auth.SenderOf(r), p.ID); err == nil {
 		out.Short = args.Short()
 	}
 	return out
 }
 
-func approvalOf(p runtime.Approval) wire.Approval {
+func (a *api) approvalOf(r *http.Request, p runtime.Approval) wire.Approval {
 	out := wire.Approval{
 		ID: p.ID, Status: string(p.Status), Task: p.Task, Agent: p.Agent, Caller: p.Caller, Starter: p.Starter, Call: p.Call, Tool: p.Tool, Role: p.Role,
 		Reason: p.Reason, Rules: p.Rules, Operation: p.Operation, Votes: []wire.ApprovalVote{}, Digest: p.Digest, Asked: p.Asked, Until: p.Until,
 	}
 	out.Votes = append(out.Votes, votesOf(p.Votes)...)
+	out.TaskShort, out.AgentName = a.taskShort(r.Context(), p.Task), a.agentName(p.Agent)
 	return out
+}
+
+// maxTaskShort bounds the text of a task that approvers read, in bytes.
+const maxTaskShort = 160
+
+// taskShort returns the beginning of the text of a task, for approvers: they may decide about its
+// calls and may not see the task. It returns "" for no task.
+func (a *api) taskShort(ctx context.Context, id identity.TaskID) string {
+	if id == "" {
+		return ""
+	}
+	task, err := a.rt.TaskRecord(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return textutil.OneLine(textutil.Sanitize(textutil.Prefix(task.Text, 4*maxTaskShort)), maxTaskShort)
+}
+
+// agentName returns the name of an agent, "" for no agent.
+func (a *api) agentName(id identity.AgentID) string {
+	agent, _ := a.rt.Org().AgentByID(id)
+	return agent.Name
 }
 
 func votesOf(votes []runtime.ApprovalVote) []wire.ApprovalVote {

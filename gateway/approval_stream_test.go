@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -26,7 +28,7 @@ import (
 // while for oncall. It also returns a function that makes a call and returns the id of its
 // request.
 func newApprovals(t *testing.T, after time.Duration) (f *gatewaytest.Fixture, call func(n int) string) {
-	f = newFixture(t, gatewaytest.TeamModel)
+	f = newFixture(t, transferOnce)
 	f.AddTool(t, "bank", "transfer")
 	use, none := toolgroups.SetOf("bank"), toolgroups.SetOf()
 	rule := approval.Rule{Tools: []string{"transfer"}, From: approval.Approvers{All: []approval.Quorum{{Role: "finance", Count: 2}}}, Deadline: 2 * time.Hour}
@@ -47,6 +49,14 @@ func newApprovals(t *testing.T, after time.Duration) (f *gatewaytest.Fixture, ca
 		}
 		return a.Approval()
 	}
+}
+
+// transferOnce calls transfer, and then ends its turn.
+func transferOnce(r model.Request) model.Answer {
+	if gatewaytest.CountAnswers(r) > 0 {
+		return gatewaytest.EndAnswer("done")
+	}
+	return gatewaytest.ToolCallAnswer("transfer", map[string]any{})
 }
 
 // approvalStream is a stream of a client that is read step by step.
@@ -107,6 +117,38 @@ func TestApprovals_Follow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Approvers read for what a call is made: the beginning of the task's text and the name of the agent.
+// They may see nothing else of the task.
+func TestApprovals_NameTaskAndAgent(t *testing.T) {
+	f, _ := newApprovals(t, 0)
+	finance := f.WithCaller(t, roleIDOf(f, "finance")).LocalClient()
+	s := followApprovals(t.Context(), t, finance)
+	s.want("listed", "")
+	task, err := f.LocalClient().StartTask(t.Context(), client.TaskRequest{Text: "Pay the\nlandlord.\u202e " + strings.Repeat("x", 1000) + " secret", Role: "clerk"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err, _ := s.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Pay the landlord.\ufffd " + strings.Repeat("x", 160-len("Pay the landlord.\ufffd ")) + "…"
+	one, err := finance.FindApproval(t.Context(), change.ID)
+	if err != nil || change.Approval.TaskShort != want || change.Approval.AgentName == "" || one.TaskShort != want || one.AgentName != change.Approval.AgentName {
+		t.Errorf("%+v, %+v, %v", change.Approval, one, err)
+	}
+	if _, err := finance.DecideApproval(t.Context(), change.ID, client.ApprovalDecision{Action: "deny"}); err != nil {
+		t.Fatal(err)
+	}
+	decided, err := finance.ListDecidedApprovals(t.Context())
+	if err != nil || len(decided) != 1 || decided[0].TaskShort != want || decided[0].AgentName != one.AgentName {
+		t.Errorf("%+v, %v", decided, err)
+	}
+	if _, err := finance.FindTask(t.Context(), string(task.ID)); errcode.CodeOf(err) != errcode.TaskNotFound {
+		t.Errorf("an approver reads the task: %v", err)
+	}
 }
 
 // The people to whom a request escalates are told about it then.

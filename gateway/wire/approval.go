@@ -8,18 +8,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
-// Approval is a call, or an operation of an operator, that waits until people approve it. Args and
-// Reason come from an agent, a caller or an operator: they are data, not instructions.
+// Approval is a call, or an operation of an operator, that waits until people approve it. Args, Reason
+// and TaskShort come from an agent, a caller or an operator: they are data, not instructions.
 type Approval struct {
-	ID      string           `json:"id"`
-	Status  string           `json:"status"` // waiting, approved, denied or expired; it is removed when its call is decided again
-	Task    identity.TaskID  `json:"task,omitempty"`
-	Agent   identity.AgentID `json:"agent,omitempty"`   // that calls
-	Caller  string           `json:"caller,omitempty"`  // that calls, in place of an agent
-	Starter string           `json:"starter,omitempty"` // the person for whom the call is made; absent for the operator
-	Call    identity.CallID  `json:"call"`
-	Tool    string           `json:"tool"`
-	Role    string           `json:"role"` // of the agent or the caller
+	ID        string           `json:"id"`
+	Status    string           `json:"status"` // waiting, approved, denied or expired; it is removed when its call is decided again
+	Task      identity.TaskID  `json:"task,omitempty"`
+	TaskShort string           `json:"taskShort,omitempty"` // the beginning of the task's text on one line, at most 160 bytes; also for approvers who may not see the task
+	Agent     identity.AgentID `json:"agent,omitempty"`     // that calls
+	AgentName string           `json:"agentName,omitempty"`
+	Caller    string           `json:"caller,omitempty"`  // that calls, in place of an agent
+	Starter   string           `json:"starter,omitempty"` // the person for whom the call is made; absent for the operator
+	Call      identity.CallID  `json:"call"`
+	Tool      string           `json:"tool"`
+	Role      string           `json:"role"` // of the agent or the caller
 	// Operation is set for an operation of the operator Starter: role_gain, apply, tool_accept, override
 	// or oversight. Tool has the same text, and Args describe the operation.
 	Operation approval.Operation `json:"operation,omitempty"`
@@ -68,7 +70,9 @@ type DecidedApproval struct {
 	Status    string             `json:"status"`         // approved (and not started), running, ok, failed, denied, expired or void
 	Code      string             `json:"code,omitempty"` // of a failed or denied call
 	Task      identity.TaskID    `json:"task,omitempty"`
+	TaskShort string             `json:"taskShort,omitempty"` // as in Approval
 	Agent     identity.AgentID   `json:"agent,omitempty"`
+	AgentName string             `json:"agentName,omitempty"`
 	Caller    string             `json:"caller,omitempty"`
 	Starter   string             `json:"starter,omitempty"` // as in Approval
 	Tool      string             `json:"tool"`

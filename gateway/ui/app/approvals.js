@@ -4,7 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { get, list, send } from "./api.js";
 import { approversOf } from "./approval-rules.js";
 import { argumentChange, argumentEditor, draftText, isChanged, newArgumentDraft } from "./argument-editor.js";
-import { decidedList, decidedPanel, loadDecided } from "./decided.js";
+import { decidedList, decidedPanel, loadDecided, taskOf } from "./decided.js";
 import { ask } from "./dialog.js";
 import { command, count, duration, excerpt } from "./format.js";
 import { commandLine, empty, facts, idChip, json, mark, quiet, when } from "./parts.js";
@@ -15,7 +15,6 @@ import { goTo, placeLink } from "./place.js";
 /** @typedef {import("./screen.js").Place} Place */
 
 const shownMost = 1000;
-const tasksRead = 500; // for their texts
 const refusalsRead = 100; // of the calls that are decided at once
 const noneWaits = "No call waits for your approval.";
 
@@ -25,21 +24,23 @@ const chosen = /** @type {Set<string>} */ (new Set());
 /** The arguments that the user edits, by the id of the request. */
 const drafts = /** @type {Map<string, import("./argument-editor.js").ArgumentDraft>} */ (new Map());
 
-/** What became of the last decisions: an outcome of the API each, or the message of an error. */
+const outcomesShownFor = 60_000; // milliseconds
+
+/** What became of the last decisions, and when they were made: an outcome of the API each, or the message of an error. */
 let decided = /** @type {{id: string, name: string, outcome: string, message?: string}[]} */ ([]);
+let decidedAt = 0;
 
 /** @type {import("./screen.js").Screen} */
 export const approvals = {
   id: "approvals", title: "Approvals", key: "a", scope: "caller",
   loadKey: (place) => place.id,
   async load(place, signal, screenPage) {
-    const [page, ended, texts] = await Promise.all([list("api/v1/approvals", {}, shownMost, signal), loadDecided(signal, screenPage), loadTexts(signal)]);
-    decided = place.id ? [] : decided; // until the user goes to another request
+    const [page, ended] = await Promise.all([list("api/v1/approvals", {}, shownMost, signal), loadDecided(signal, screenPage)]);
+    decided = place.id || Date.now() - decidedAt > outcomesShownFor ? [] : decided; // or until the user goes to another request
     const first = place.id || page.items[0]?.id;
     const one = first && await get("api/v1/approvals/" + encodeURIComponent(first), {}, signal).catch((/** @type {any} */ error) => ({ id: first, error }));
-    const task = one?.task && await get("api/v1/tasks/" + encodeURIComponent(one.task), {}, signal).catch(() => undefined); // approvers may not read all tasks
     const waiting = page.items.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.until) - Date.parse(b.until));
-    return { waiting, more: page.more, one, task, ended, texts };
+    return { waiting, more: page.more, one, ended };
   },
   isEmpty: (data) => data.waiting.length === 0 && !data.one && decided.length === 0 && data.ended.length === 0,
   empty: () => ({ text: noneWaits + " Roles with approval rules let calls wait here until people approve them.", command: command("approval", "list", "--watch") }),
@@ -49,7 +50,7 @@ export const approvals = {
       <button type="button" class="primary" @click=${() => decideMany("approve", ids, data, page)}>Approve …</button>
       <button type="button" class="danger" @click=${() => decideMany("deny", ids, data, page)}>Deny …</button>`;
   },
-  render: (data, place, page) => html`${outcomes(data.ended)}${data.waiting.length || data.one ? nothing : empty(noneWaits)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>${decidedList(data.ended, data.texts, page)}`,
+  render: (data, place, page) => html`${outcomes(data.ended)}${data.waiting.length || data.one ? nothing : empty(noneWaits)}<div class="split approvals"><div>${requestList(data, place, page)}</div>${oneRequest(data, page)}</div>${decidedList(data.ended, page)}`,
   keydown(e, data, _, page) {
     const { one } = data;
     const at = data.waiting.findIndex((/** @type {any} */ a) => a.id === one?.id);
@@ -63,16 +64,6 @@ export const approvals = {
     return false;
   },
 };
-
-/**
- * Loads the texts of the tasks that the user may see, by their ids.
- * @param {AbortSignal} signal
- * @returns {Promise<Map<string, string>>}
- */
-async function loadTexts(signal) {
-  const { items } = await list("api/v1/tasks", {}, tasksRead, signal).catch(() => ({ items: [] })); // the calls are shown in any case
-  return new Map(items.map((/** @type {any} */ t) => [t.id, t.text]));
-}
 
 /** @param {any} request */
 function goToRequest(request) {
@@ -90,7 +81,7 @@ function requestList(data, place, page) {
     <span>${a.operation ? html`by operator ${a.starter}` : html`by role ${a.role}${a.starter ? html` for ${a.starter}` : nothing}`}</span>
     <span>${deadline(a, page.now)}</span>
     ${a.short ? html`<code class="args">${a.short}</code>` : nothing}
-    ${data.texts.has(a.task) ? html`<span class="args">Task: ${excerpt(data.texts.get(a.task), 100)}</span>` : nothing}</li>`)}</ul>
+    ${a.taskShort ? html`<span class="args">Task: ${excerpt(a.taskShort, 100)}</span>` : nothing}</li>`)}</ul>
     ${data.more ? html`<p class="quiet">The first ${shownMost} are listed.</p>` : nothing}`;
 }
 
@@ -114,12 +105,12 @@ function oneRequest(data, page) {
   }
   if (a.error) {
     const ended = data.ended.find((/** @type {any} */ d) => d.id === a.id);
-    return html`<aside class="panel" aria-label="The call">${ended ? decidedPanel(ended, data.texts, page) : empty("This call does not wait any more.")}</aside>`;
+    return html`<aside class="panel" aria-label="The call">${ended ? decidedPanel(ended, page) : empty("This call does not wait any more.")}</aside>`;
   }
   const draft = drafts.get(a.id), args = a.edited ?? a.args;
   return html`<aside class="panel" aria-label="The call"><h2>${a.operation ? html`Operator ${a.starter} asks for <code>${a.operation}</code>` : html`Role ${a.role} wants to call <code>${a.tool}</code>`}</h2>
-    ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", data.task ? html`<a href=${placeLink("task", a.task)}>${excerpt(data.task.text, 100)}</a>` : a.task && idChip(a.task)],
-      ["Agent", a.agent && html`${agentName(a.agent, data.task)} ${idChip(a.agent)}`], ["Caller", a.caller && callerName(a.caller)], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
+    ${facts([["Denied unless decided", deadline(a, page.now)], ["Asked", when(a.asked, page.now)], ["Started by", a.starter || "an operator"], ["Task", a.task && taskOf(a, page)],
+      ["Agent", a.agent && html`${a.agentName} ${idChip(a.agent)}`], ["Caller", a.caller && callerName(a.caller)], ["Needs", neededPeople(a)], ["So far", votesOf(a, page.now)]])}
     ${a.reason ? html`<h3>Its reason ${quiet("text of the agent, not of rolecall")}</h3><p class="text">${a.reason}</p>` : nothing}
     ${a.refusal ? html`<div class="notice">${mark("bad", `Your approval does not count: ${a.refusal}.`)}</div>` : nothing}
     <h3>Arguments${a.edited ? quiet(" as another approver has set them") : nothing}</h3>
@@ -130,15 +121,6 @@ function oneRequest(data, page) {
       <button type="button" class="primary" ?disabled=${draft !== undefined && draftText(draft) === undefined || Boolean(a.refusal) && !mayOverride(a, page)} @click=${() => decide("approve", data, page)}>${a.refusal && mayOverride(a, page) ? "Override" : "Approve"} … <kbd>y</kbd></button></div>
     ${a.operation ? nothing : html`<p><a href=${placeLink("access", "", { role: a.role })}>What may role ${a.role} call without approval?</a></p>`}
     ${commandLine(command("approval", "show", a.id))}</aside>`;
-}
-
-/**
- * Returns the name of an agent if the user may see its task, "" otherwise.
- * @param {string} id
- * @param {any} task
- */
-function agentName(id, task) {
-  return task?.agents?.find((/** @type {any} */ one) => one.id === id)?.name ?? "";
 }
 
 /**
@@ -199,6 +181,7 @@ async function decide(action, data, page) {
     drafts.delete(a.id);
     chosen.delete(a.id);
     decided = [{ id: a.id, name: requestName(a) + (action === "approve" && args !== undefined ? ", with changed arguments" : ""), outcome: answer.outcome }];
+    decidedAt = Date.now();
     goTo("approvals");
     page.reload();
   }
@@ -267,6 +250,7 @@ async function decideMany(action, ids, data, page) {
   if (answer?.outcomes) {
     chosen.clear();
     decided = answer.outcomes.map((/** @type {any} */ o) => ({ id: o.id, name: requestName(requests.get(o.id)), outcome: o.outcome ?? "", message: o.code && o.message }));
+    decidedAt = Date.now();
     page.redraw();
   }
 }

@@ -10,7 +10,7 @@ import { currentPlace, placeLink } from "./place.js";
 /** @typedef {import("./screen.js").Page} Page */
 
 const shownMost = 20;
-const textMost = 60; // characters of the text of a task
+const textMost = 100; // characters of the text of a task
 const lookAgainAfter = 3000; // milliseconds, while a call runs
 const lookAgainFor = 600_000; // after the decision
 
@@ -44,22 +44,21 @@ function lookAgain(page) {
   }
 }
 
-/** @param {any[]} list @param {Map<string, string>} texts of tasks @param {Page} page */
-export function decidedList(list, texts, page) {
+/** @param {any[]} list @param {Page} page */
+export function decidedList(list, page) {
   return list.length === 0 ? nothing : html`<section class="decided" aria-label="Decided"><h2>Decided</h2>
     ${table("Decided calls, the newest first", ["Call", "Outcome", "Decided", "Task"], list.slice(0, shownMost).map((d) => ({
-    key: d.id, cells: [callOf(d), outcomeOf(d), deciderOf(d, page), taskOf(d, texts, page)],
+    key: d.id, cells: [callOf(d), outcomeOf(d), deciderOf(d, page), taskOf(d, page)],
   })))}</section>`;
 }
 
 /**
  * What became of one call, in place of the call that waits.
  * @param {any} d
- * @param {Map<string, string>} texts of tasks
  * @param {Page} page
  */
-export function decidedPanel(d, texts, page) {
-  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Arguments", d.short && argumentsOf(d)], ["Reason", d.reason], ["Task", taskOf(d, texts, page)]])}`;
+export function decidedPanel(d, page) {
+  return html`<h2>${nameOf(d)}</h2>${facts([["Outcome", outcomeOf(d)], ["Decided", deciderOf(d, page)], ["Arguments", d.short && argumentsOf(d)], ["Reason", d.reason], ["Task", taskOf(d, page)]])}`;
 }
 
 /** @param {any} d */
@@ -104,14 +103,15 @@ function deciderOf(d, page) {
 }
 
 /**
- * The task of a call. It is a link if the user may see the task: as the operator, or as who started it.
+ * The task of a call that waits or is decided: the beginning of its text. It is a link if the user may
+ * see the task, as the operator or as who started it.
  * @param {any} d
- * @param {Map<string, string>} texts of tasks
  * @param {Page} page
  */
-function taskOf(d, texts, page) {
+export function taskOf(d, page) {
   if (!d.task) {
     return quiet("none");
   }
-  return page.session.operator || d.starter === page.session.user ? html`<a href=${placeLink("task", d.task)}>${excerpt(texts.get(d.task) ?? "the task", textMost)}</a>` : idChip(d.task);
+  const text = excerpt(d.taskShort || "a task without text", textMost);
+  return page.session.operator || d.starter === page.session.user ? html`<a href=${placeLink("task", d.task)}>${text}</a>` : html`${text} ${idChip(d.task)}`;
 }

@@ -19,9 +19,9 @@ const writtenMost = 160; // characters of an answer in progress, the last ones
  */
 export function nowSection(trace, writing, now, usage) {
   const open = new Map(trace.spans.filter((s) => Number.isNaN(s.end)).map((s) => [s.agent, s]));
-  const busy = [...trace.agents.values()].map((a) => ({ name: a.name, what: activity(open.get(a.id), writing.get(a.id), a.since, now) })).filter(({ what }) => what);
+  const busy = [...trace.agents.values()].map((a) => ({ name: a.name, said: a.said, what: activity(open.get(a.id), writing.get(a.id), a.since, now) })).filter(({ what }) => what);
   return html`<section class="outcome"><h2>Now</h2><ul class="plain">
-    ${busy.slice(0, agentsMost).map(({ name, what }) => html`<li><strong>${name}</strong> ${what}</li>`)}
+    ${busy.slice(0, agentsMost).map(({ name, said, what }) => html`<li><strong>${name}</strong> ${what}${said ? html`<div class="quiet">Its last answer: <span class="text">“${excerpt(said, writtenMost)}”</span></div>` : nothing}</li>`)}
     ${busy.length === 0 ? html`<li>${quiet("All agents wait for messages.")}</li>` : nothing}
     ${busy.length > agentsMost ? html`<li>${quiet(`and ${count(busy.length - agentsMost, "other agent")}`)}</li>` : nothing}</ul>
     ${doneCalls(trace)}
@@ -56,7 +56,7 @@ function activity(span, draft, since, now) {
     return html`${what} <code>${span.name}</code> ${quiet(`for ${duration(now - span.start)}`)}`;
   }
   if (draft?.text && !draft.recorded) {
-    return html`${mark("work", "is writing")} <span class="text">${draft.text.length > writtenMost ? "… " : ""}${excerpt(draft.text.slice(-writtenMost), writtenMost)}</span>`;
+    return html`${mark("work", "is writing")} <span class="text">“${draft.text.length > writtenMost ? "… " : ""}${excerpt(draft.text.slice(-writtenMost), writtenMost)}…”</span>`;
   }
   return Number.isNaN(since) ? undefined : html`${mark("work", "asks its model")} ${quiet(`for ${duration(now - since)}`)}`;
 }

@@ -44,7 +44,7 @@ export const record = {
   isEmpty: (data, place) => data.events.length === 0 && !filters.some((f) => place.params[f]) && !place.params.denied,
   empty: (_, page) => page.session.operator
     ? { text: "The record is empty. Each decision, call and message is recorded here.", command: command("log") }
-    : { text: "You see only your calls and the events of tasks that you have started: none yet." },
+    : { text: "You see only your calls and the events of tasks that you have started: none yet. Calls that you have decided are listed under Approvals." },
   tools: (_, place) => html`
     <label class="check"><input type="checkbox" .checked=${place.params.denied === "1"} @change=${(/** @type {any} */ e) => setParams({ denied: e.target.checked ? "1" : "", cursor: "" })}>Only denied</label>
     <label class="check"><input type="checkbox" .checked=${!place.params.paused} @change=${(/** @type {any} */ e) => setParams({ paused: e.target.checked ? "" : "1" })}>Follow</label>`,

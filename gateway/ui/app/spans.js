@@ -17,7 +17,7 @@
  */
 /**
  * @typedef {object} Trace
- * @property {Map<string, {id: string, name: string, role: string, since: number}>} agents in the order in which they were spawned; since is when their model was asked
+ * @property {Map<string, {id: string, name: string, role: string, since: number, said: string}>} agents in the order in which they were spawned; since is when their model was asked, said the text of its last answer that has one
  * @property {Span[]} spans
  * @property {Map<string, Span>} calls those of tools by call
  * @property {Map<string, Span>} waits those that go on, by the id of the request or question
@@ -85,7 +85,7 @@ function agentOf(trace, e, at) {
   const id = e.agent ?? "";
   let agent = trace.agents.get(id);
   if (!agent) {
-    agent = { id, name: e.type === "agent_spawned" && e.name ? e.name : e.role ?? "", role: e.role ?? "", since: at };
+    agent = { id, name: e.type === "agent_spawned" && e.name ? e.name : e.role ?? "", role: e.role ?? "", since: at, said: "" };
     trace.agents.set(id, agent);
   }
   return agent;
@@ -104,6 +104,7 @@ function addAnswer(trace, e, at) {
   const agent = agentOf(trace, e, at);
   const start = Number.isNaN(agent.since) ? at : agent.since;
   trace.spans.push({ kind: "model", seq: e.seq, agent: agent.id, name: e.answer?.model || "model", start, end: at, outcome: "" });
+  agent.said = e.answer?.text || agent.said;
   agent.since = NaN; // until a result or a message wakes it
 }
 

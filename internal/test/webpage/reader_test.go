@@ -81,6 +81,7 @@ func TestPage_AnswersOfNewReader(t *testing.T) {
 		fay.wait(`document.querySelector(".badge") !== null && document.title.startsWith("(1)")`)
 		fay.clickLink("Approvals")
 		fay.waitText("wants to call write_file")
+		fay.wait(`document.querySelector("li.request").innerText.includes("Task: pay 100")`)
 		fay.click("aside.panel .buttons button")
 		fay.wait(`document.activeElement.matches("[name=args]")`)
 		fay.eval(`(() => { const f = [...document.querySelectorAll("[name=args]")].find((f) => f.value === "100"); f.value = "60"; f.dispatchEvent(new Event("input", {bubbles: true})); })(); 0`)
