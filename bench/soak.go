@@ -43,8 +43,8 @@ const (
 
 // The goals of a soak.
 const (
-	growthGoal     = 1.1     // maximum ratio of the last quarter to the second
-	taskMemoryGoal = 2 << 10 // bytes of memory that an ended task may keep: 1 KiB, and 512 bytes for each of its two helpers
+	growthGoal     = 1.1  // maximum ratio of the last quarter to the second
+	taskMemoryGoal = 2560 // bytes of memory that an ended task may keep: 1 KiB, 512 bytes for each of its two helpers, and 512 bytes for the store's map of the pages that it has written
 )
 
 // runSoak puts an organization on a disk under a mixed, steady load and shows what
