@@ -133,13 +133,13 @@ func (r *receiver) follow() error {
 	return nil
 }
 
-// position returns the position of the receiver. If it could not be stored yet, it begins now.
+// position returns the position of the receiver. If positions could not be read so far, it reads
+// them; a receiver without one begins now.
 func (r *receiver) position() (uint64, error) {
 	if seq, known := r.engine.positions.find(r.Name); known {
 		return seq, nil
 	}
-	seq := r.engine.config.Journal.LastSeq()
-	return seq, r.engine.positions.add(r.ctx, r.Name, seq)
+	return r.engine.positions.add(r.ctx, r.Name, r.engine.config.Journal.LastSeq())
 }
 
 // wants reports whether the receiver is told about an event.
