@@ -250,10 +250,15 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 			break
 		}
 	}
-	if err := a.sendAnswer(s, r, id); err != nil {
+	a.logUnsent(r, id, a.sendAnswer(s, r, id))
+	return nil
+}
+
+// logUnsent logs why the end of a stream was not sent, unless the client has gone. err may be nil.
+func (a *api) logUnsent(r *http.Request, id identity.TaskID, err error) {
+	if err != nil && r.Context().Err() == nil {
 		a.log.Error("answer not sent", "task", id, "error", err)
 	}
-	return nil
 }
 
 // endsWait reports whether a request that waits for a task is answered at an event: the task has
@@ -266,7 +271,7 @@ func (a *api) endsWait(e journal.Event) bool {
 	return a.rt.EndsTask(e)
 }
 
-// sendAnswer sends the last event of a stream. It returns nil if the client has gone.
+// sendAnswer sends the last event of a stream. The error says why there is none.
 func (a *api) sendAnswer(s *eventStream, r *http.Request, id identity.TaskID) error {
 	task, err := a.awaitAgentTask(r, id)
 	if err != nil {
