@@ -2001,4 +2001,9 @@ var mutations = []mutation{
 		` && !p.unsaved {`, ` {`,
 		"./internal/app/notify TestEngine_FailedWrite",
 	},
+	{
+		"a page of the port of HTTP is of the origin of HTTPS", "org/hosts/authority.go",
+		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
+		"./gateway/auth TestHostCheck_HostAndOrigin",
+	},
 }
