@@ -11,11 +11,8 @@ import (
 type Authority struct{ Name, Port string }
 
 // ParseAuthority parses a Host header. It reports false if text is neither a name nor an
-// address, with or without a port.
+// address, with or without a port. A name has at most 255 bytes.
 func ParseAuthority(text string) (a Authority, ok bool) {
-	if len(text) > 261 { // a name of 255, a colon, a port
-		return a, false
-	}
 	name, port, hasPort := strings.Cut(text, ":")
 	if strings.HasPrefix(text, "[") {
 		name, port, hasPort, ok = splitIPv6(text)
@@ -37,9 +34,10 @@ func splitIPv6(text string) (name, port string, hasPort, ok bool) {
 	return addr.Unmap().String(), port, hasPort, ok
 }
 
-// isName reports whether all characters of a name may be in a Host header.
+// isName reports whether a name is neither too long nor empty, and all its characters may be in a
+// Host header. Those of an IPv4 address may.
 func isName(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._", r))
 	})
 }

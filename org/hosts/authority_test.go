@@ -20,6 +20,8 @@ func TestParseAuthority(t *testing.T) {
 		"[::ffff:127.0.0.1]:7464": {Name: "127.0.0.1", Port: "7464"},
 		long + ":12345":           {Name: long, Port: "12345"},
 		long + "a:12345":          {},
+		long + "a":                {},
+		long:                      {Name: long},
 		"":                        {},
 		":80":                     {},
 		"*.example.com":           {},
