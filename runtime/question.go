@@ -132,8 +132,8 @@ func (in agentInput) RequestInput(ctx context.Context, round tool.InputRound) ([
 	}
 	var list []tool.InputResponse
 	for _, r := range round.Requests {
-		if !in.rt.tracker.countQuestion(in.task) {
-			return nil, errcode.New(errcode.InputUnavailable, "the tools of this task have asked %d questions; no more are allowed", maxTaskQuestions)
+		if err := in.rt.tracker.countQuestion(in.task); err != nil {
+			return nil, err
 		}
 		got, err := in.ask(ctx, round, r)
 		if err != nil {
@@ -178,14 +178,18 @@ func (in agentInput) ask(ctx context.Context, round tool.InputRound, r tool.Inpu
 	return response, ctx.Err()
 }
 
-// countQuestion counts a question of a task. It reports false if the task has asked too many.
-func (t *tracker) countQuestion(id identity.TaskID) bool {
+// countQuestion counts a question of a task. It returns InputUnavailable if the task has ended or
+// has asked too many.
+func (t *tracker) countQuestion(id identity.TaskID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[id]
-	if run == nil || run.questions >= maxTaskQuestions {
-		return false
+	switch {
+	case run == nil:
+		return errcode.New(errcode.InputUnavailable, "the task has ended; nobody answers its questions")
+	case run.questions >= maxTaskQuestions:
+		return errcode.New(errcode.InputUnavailable, "the tools of this task have asked %d questions; no more are allowed", maxTaskQuestions)
 	}
 	run.questions++
-	return true
+	return nil
 }
