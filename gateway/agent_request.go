@@ -28,7 +28,8 @@ var nullableAgentFields = []string{"group", "state", "history", "role"}
 // of the sender, or a role that the request names. With Accept: text/event-stream it also sends
 // the events of the agent's calls.
 //
-// Errors: the errors of startTask. A task that fails is an answer.
+// Errors: the errors of runtime.Runtime.StartTask; RateLimited for too many requests of a caller at
+// once; Conflict if this process starts no tasks for others. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
 	return a.askDecoded(w, r, decodeAgentRequest)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The limits of the questions of a task. The time is the default.
+// Limits of questions. maxTaskQuestions is for a task. questionTimeout, the default, is for one
+// question.
 const (
 	maxTaskQuestions = 100
 	questionTimeout  = 5 * time.Minute
@@ -122,7 +123,8 @@ type agentInput struct {
 // SupportsInput implements tool.InputSource.
 func (agentInput) SupportsInput(kind tool.InputKind) bool { return kind == tool.PersonInput }
 
-// LastMemo implements tool.InputSource: functions of such calls run once.
+// LastMemo implements tool.InputSource: the function of an agent's call runs once and waits for the
+// answer.
 func (agentInput) LastMemo() json.RawMessage { return nil }
 
 // RequestInput implements tool.InputSource. It asks one question after the other.

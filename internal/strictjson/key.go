@@ -10,8 +10,8 @@ import (
 // maxShown is how many bytes of a name an error shows.
 const maxShown = 64
 
-// manyKeys is the number of unknown keys of one object that are compared pairwise. Further
-// keys go into a table, so that the time stays linear in the number of keys. Known names need
+// manyKeys is the number of keys of one object that are compared pairwise. Further keys go into a
+// table, so that the time stays linear in the number of keys. The first 64 known names need
 // neither, as each has a bit in members.seen.
 const manyKeys = 24
 
@@ -27,8 +27,8 @@ type members struct {
 	keySet *KeySet   // of the object
 	count  int       // keys so far
 	seen   uint64    // the first 64 known names that were present, a bit each
-	first  int       // index of the first unknown key in parser.keys
-	many   *keyTable // the unknown keys, if there are many
+	first  int       // index of the first of its other keys in parser.keys
+	many   *keyTable // its other keys, if there are many
 }
 
 // member parses a key, the colon and the value.
@@ -182,7 +182,7 @@ func (p *parser) push(k key) {
 	p.keyCount++
 }
 
-// moveToTable moves the unknown keys of m to a table.
+// moveToTable moves the keys of m to a table.
 func (p *parser) moveToTable(m *members) {
 	m.many = newKeyTable()
 	for _, k := range p.keys[m.first:p.keyCount] {

@@ -11,7 +11,7 @@ type parser struct {
 	result Result
 	depth  int // open arrays and objects
 
-	keys     [64]key // unknown keys of all open objects, innermost last; also the elements of open arrays whose elements must differ
+	keys     [64]key // keys of all open objects without a bit in members.seen, innermost last; also the elements of open arrays whose elements must differ
 	keyCount int     // the length of keys
 	text     []byte  // unescaped keys
 
@@ -57,7 +57,7 @@ func (p *parser) value(i int, s *KeySet) int {
 	case b == 'n':
 		return p.literal(i, "null", s)
 	}
-	return p.number(i, s)
+	return p.number(i, s) // a minus sign, or no value: number says which
 }
 
 // array parses the array that begins at i.
