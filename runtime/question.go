@@ -113,22 +113,22 @@ func (rt *Runtime) AnswerQuestion(by identity.Principal, task identity.TaskID, i
 	return nil
 }
 
-// agentInput asks the person who started the task of an agent.
-type agentInput struct {
+// starterInput asks the person who started the task of an agent.
+type starterInput struct {
 	rt    *Runtime
 	task  identity.TaskID
 	agent identity.AgentID
 }
 
 // SupportsInput implements tool.InputSource.
-func (agentInput) SupportsInput(kind tool.InputKind) bool { return kind == tool.PersonInput }
+func (starterInput) SupportsInput(kind tool.InputKind) bool { return kind == tool.PersonInput }
 
 // LastMemo implements tool.InputSource: the function of an agent's call runs once and waits for the
 // answer.
-func (agentInput) LastMemo() json.RawMessage { return nil }
+func (starterInput) LastMemo() json.RawMessage { return nil }
 
 // RequestInput implements tool.InputSource. It asks one question after the other.
-func (in agentInput) RequestInput(ctx context.Context, round tool.InputRound) ([]tool.InputResponse, error) {
+func (in starterInput) RequestInput(ctx context.Context, round tool.InputRound) ([]tool.InputResponse, error) {
 	if slices.ContainsFunc(round.Requests, func(r tool.InputRequest) bool { return r.Question == nil }) {
 		return nil, errcode.New(errcode.InputUnavailable, "%s asks for a model or for roots, which only a client of MCP has", round.Call.Name)
 	}
@@ -148,7 +148,7 @@ func (in agentInput) RequestInput(ctx context.Context, round tool.InputRound) ([
 
 // ask asks one question and waits for the answer. A question that is not answered in time is
 // declined.
-func (in agentInput) ask(ctx context.Context, round tool.InputRound, r tool.InputRequest) (tool.InputResponse, error) {
+func (in starterInput) ask(ctx context.Context, round tool.InputRound, r tool.InputRequest) (tool.InputResponse, error) {
 	timeout := in.rt.config.QuestionTimeout
 	answers := make(chan personAnswer, 1)
 	q := openQuestion{Question{

@@ -110,7 +110,7 @@ func (e *Engine) replaceRunning(list []config.Notification) {
 	e.receivers = map[string]*receiver{}
 	for _, n := range list {
 		known := old[n.Name]
-		if known != nil && reflect.DeepEqual(known.withoutPos(), withoutPos(n)) {
+		if known != nil && reflect.DeepEqual(known.withoutPlace(), withoutPlace(n)) {
 			e.receivers[n.Name] = known
 			delete(old, n.Name)
 			continue

@@ -42,8 +42,8 @@ type answer struct {
 
 func (a answer) isSuccess() bool { return a.status >= 200 && a.status < 300 }
 
-// isFinal reports whether the same message would be refused again.
-func (a answer) isFinal() bool {
+// refusesForGood reports whether the same message would be refused again.
+func (a answer) refusesForGood() bool {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true
