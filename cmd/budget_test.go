@@ -6,6 +6,7 @@ import (
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 )
 
 // A task that is shown names the budgets of its agents, and those of which a warning is on record.
@@ -24,6 +25,16 @@ func TestTaskFields_Budgets(t *testing.T) {
 	want := "the task has used 0.45 of 0.5 cost (warned)\nclerk-1 has used 5 of 60 tokens, and 10 are reserved for its agents"
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The cost of a role's budget has all its digits, as that of a task.
+func TestAllowanceText(t *testing.T) {
+	if got, want := allowanceText(org.ModelAllowance{Tokens: 5, Cost: 1, Calls: 2}), "5 tokens, 2 tool calls, cost 0.000000001"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := allowanceText(org.ModelAllowance{Cost: 500_000_000}), "cost 0.5"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

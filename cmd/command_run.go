@@ -294,7 +294,7 @@ func parseInputs(inputs []string) (json.RawMessage, error) {
 // result.
 func (s *session) followTask(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
-	if err := s.printLimits(ctx, c, id); err != nil && ctx.Err() == nil {
+	if err := s.printLimitsOf(ctx, c, id); err != nil && ctx.Err() == nil {
 		return err
 	}
 	s.printNotes()

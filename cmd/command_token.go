@@ -78,7 +78,7 @@ everything. The holder of a token with --scope metrics reads /metrics, and nothi
 	return cmd
 }
 
-// check rejects what a configuration would reject.
+// check rejects flags that make no useful entry. Whether the role exists is not known here.
 func (e tokenEntry) check(now time.Time) error {
 	if err := config.CheckTokenName(e.Name); err != nil {
 		return err

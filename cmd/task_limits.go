@@ -8,12 +8,11 @@ import (
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
 
-// printLimits prints the limits that apply to a task of this process.
-func (s *session) printLimits(ctx context.Context, c *common, id identity.TaskID) error {
+// printLimitsOf prints the limits that apply to a task of this process on stderr.
+func (s *session) printLimitsOf(ctx context.Context, c *common, id identity.TaskID) error {
 	api, err := s.Client()
 	if err != nil {
 		return err
@@ -25,7 +24,7 @@ func (s *session) printLimits(ctx context.Context, c *common, id identity.TaskID
 	return err
 }
 
-// printLimits prints the limits that apply to a task.
+// printLimits prints the limits that apply to a task on stderr.
 func printLimits(c *common, task client.Task) {
 	if task.Limits != nil {
 		fmt.Fprintln(c.err, limitsLine(*task.Limits))
@@ -39,7 +38,7 @@ func limitsLine(l client.TaskLimits) string {
 		tokens = strconv.FormatInt(l.Tokens, 10) + " tokens"
 	}
 	if l.Cost > 0 {
-		tokens += ", cost " + strconv.FormatFloat(l.Cost, 'f', -1, 64)
+		tokens += ", " + costLimitText(l.Cost)
 	}
 	if l.Calls > 0 {
 		tokens += ", " + strconv.FormatInt(l.Calls, 10) + " tool calls"
@@ -48,7 +47,10 @@ func limitsLine(l client.TaskLimits) string {
 		tokens, l.Requests, l.Turns, l.Agents, l.Hires, l.Rounds)
 }
 
-// allowanceText returns the amounts of a budget on one line.
+// costLimitText returns a limit of the cost with all its digits.
+func costLimitText(cost float64) string { return "cost " + strconv.FormatFloat(cost, 'f', -1, 64) }
+
+// allowanceText returns the amounts of a role's budget on one line.
 func allowanceText(b org.ModelAllowance) string {
 	var parts []string
 	for _, p := range []struct {
@@ -60,7 +62,7 @@ func allowanceText(b org.ModelAllowance) string {
 		}
 	}
 	if b.Cost > 0 {
-		parts = append(parts, "cost "+model.Money(b.Cost).String())
+		parts = append(parts, costLimitText(float64(b.Cost)/1e9))
 	}
 	return strings.Join(parts, ", ")
 }

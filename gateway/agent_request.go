@@ -28,7 +28,8 @@ var nullableAgentFields = []string{"group", "state", "history", "role"}
 // of the sender, or a role that the request names. With Accept: text/event-stream it also sends
 // the events of the agent's calls.
 //
-// Errors: the errors of startTask. A task that fails is an answer.
+// Errors: the errors of runtime.Runtime.StartTask; RateLimited for too many requests of a caller at
+// once; Conflict if this process starts no tasks for others. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
 	return a.askDecoded(w, r, decodeAgentRequest)
 }
@@ -250,10 +251,15 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 			break
 		}
 	}
-	if err := a.sendAnswer(s, r, id); err != nil {
+	a.logUnsent(r, id, a.sendAnswer(s, r, id))
+	return nil
+}
+
+// logUnsent logs why the end of a stream was not sent, unless the client has gone. err may be nil.
+func (a *api) logUnsent(r *http.Request, id identity.TaskID, err error) {
+	if err != nil && r.Context().Err() == nil {
 		a.log.Error("answer not sent", "task", id, "error", err)
 	}
-	return nil
 }
 
 // endsWait reports whether a request that waits for a task is answered at an event: the task has
@@ -266,7 +272,7 @@ func (a *api) endsWait(e journal.Event) bool {
 	return a.rt.EndsTask(e)
 }
 
-// sendAnswer sends the last event of a stream. It returns nil if the client has gone.
+// sendAnswer sends the last event of a stream. The error says why there is none.
 func (a *api) sendAnswer(s *eventStream, r *http.Request, id identity.TaskID) error {
 	task, err := a.awaitAgentTask(r, id)
 	if err != nil {

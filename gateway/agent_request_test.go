@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,7 +16,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -277,6 +281,55 @@ func TestAskAgent_Disconnect(t *testing.T) {
 		}
 		if key == "" {
 			close(release)
+		}
+	}
+}
+
+// goneRecorder takes no answer after the end of ctx, as the connection of a client that has gone.
+type goneRecorder struct {
+	*httptest.ResponseRecorder
+	ctx context.Context
+}
+
+// Write implements http.ResponseWriter.
+func (r goneRecorder) Write(data []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, r.ctx.Err()
+	}
+	return r.ResponseRecorder.Write(data)
+}
+
+// A client that disconnects from a stream is no error of this process.
+func TestAskAgent_DisconnectIsNotLogged(t *testing.T) {
+	for path, body := range map[string]string{
+		"/api/v1/agent":        `{"question":"q","role":"clerk"}`,
+		"/v1/chat/completions": `{"model":"clerk","stream":true,"messages":[{"role":"user","content":"q"}]}`,
+	} {
+		started, release := make(chan struct{}, 2), make(chan struct{})
+		operator, _, _ := newAskFixture(t, func(model.Request) model.Answer {
+			started <- struct{}{}
+			<-release
+			return gatewaytest.EndAnswer("late")
+		})
+		var log buffer.SyncBuffer
+		h, err := gateway.New(gateway.Config{
+			Runtime: operator.Runtime, StartTask: operator.Runtime.StartTask, Authenticate: auth.AlwaysOperator, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
+		r.Header = http.Header{"Accept": {"text/event-stream"}, "Content-Type": {"application/json"}, "Idempotency-Key": {"again"}}
+		go func() {
+			<-started
+			cancel()
+		}()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(goneRecorder{w, ctx}, r)
+		close(release)
+		if w.Code != http.StatusOK || log.String() != "" {
+			t.Errorf("%s: got %d %s, the log is %s", path, w.Code, w.Body, log.String())
 		}
 	}
 }

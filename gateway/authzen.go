@@ -178,7 +178,7 @@ func decodeEvaluation(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := strictjson.CheckDecodable(data, keySetOf(reflect.TypeOf(v).Elem())); err != nil {
+	if err := strictjson.CheckDecodable(data, shapeOf(reflect.TypeOf(v).Elem())); err != nil {
 		return errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {

@@ -161,9 +161,7 @@ func (a *api) streamCompletion(w http.ResponseWriter, r *http.Request, task org.
 			break
 		}
 	}
-	if err := a.endCompletion(r.Context(), r, s, task.ID, usage); err != nil {
-		a.log.Error("answer not sent", "task", task.ID, "error", err)
-	}
+	a.logUnsent(r, task.ID, a.endCompletion(r.Context(), r, s, task.ID, usage))
 	return nil
 }
 

@@ -64,7 +64,7 @@ func bodyReadError(r *http.Request, err error, limit int) error {
 // decodeBytes decodes a body into v, a pointer to a struct, and returns the fields that are
 // null.
 func decodeBytes(data []byte, v any, nullable []string) (nulls []string, err error) {
-	if err := strictjson.CheckDecodable(data, keySetOf(reflect.TypeOf(v).Elem())); err != nil {
+	if err := strictjson.CheckDecodable(data, shapeOf(reflect.TypeOf(v).Elem())); err != nil {
 		return nil, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
 	if nulls, err = nullFields(data, nullable); err != nil {
@@ -78,22 +78,22 @@ func decodeBytes(data []byte, v any, nullable []string) (nulls []string, err err
 	return nulls, nil
 }
 
-// keySetOf returns the JSON field names of a struct type, or of the elements of a slice.
-func keySetOf(t reflect.Type) *strictjson.KeySet {
+// shapeOf returns the JSON field names of a struct type, or of the elements of a slice.
+func shapeOf(t reflect.Type) *strictjson.Shape {
 	switch t.Kind() {
 	case reflect.Struct:
 	case reflect.Slice:
-		if fields := keySetOf(t.Elem()); fields != nil {
-			return &strictjson.KeySet{Items: fields}
+		if fields := shapeOf(t.Elem()); fields != nil {
+			return &strictjson.Shape{Items: fields}
 		}
 		return nil
 	default:
 		return nil
 	}
-	shape := new(strictjson.KeySet)
+	shape := new(strictjson.Shape)
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		shape.Add(name, keySetOf(f.Type))
+		shape.Add(name, shapeOf(f.Type))
 	}
 	return shape
 }

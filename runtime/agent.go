@@ -284,7 +284,7 @@ func (a *actor) passCalls(ctx context.Context, calls []model.Call, refused *refu
 	}
 	defer a.hold.end()
 	defer r.unlockCaller()
-	ctx = a.rt.withLoggedInput(ctx, agentInput{a.rt, a.task, a.agent.ID}, "", a.event)
+	ctx = a.rt.withLoggedInput(ctx, starterInput{a.rt, a.task, a.agent.ID}, "", a.event)
 	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, rec)
 	if errcode.CodeOf(err) == errcode.BudgetExceeded { // of the recorder: no call of the batch has started
 		return a.stopOverBudget(r, err)

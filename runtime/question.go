@@ -13,7 +13,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The limits of the questions of a task. The time is the default.
+// Limits of questions. maxTaskQuestions is for a task. questionTimeout, the default, is for one
+// question.
 const (
 	maxTaskQuestions = 100
 	questionTimeout  = 5 * time.Minute
@@ -112,28 +113,29 @@ func (rt *Runtime) AnswerQuestion(by identity.Principal, task identity.TaskID, i
 	return nil
 }
 
-// agentInput asks the person who started the task of an agent.
-type agentInput struct {
+// starterInput asks the person who started the task of an agent.
+type starterInput struct {
 	rt    *Runtime
 	task  identity.TaskID
 	agent identity.AgentID
 }
 
 // SupportsInput implements tool.InputSource.
-func (agentInput) SupportsInput(kind tool.InputKind) bool { return kind == tool.PersonInput }
+func (starterInput) SupportsInput(kind tool.InputKind) bool { return kind == tool.PersonInput }
 
-// LastMemo implements tool.InputSource: functions of such calls run once.
-func (agentInput) LastMemo() json.RawMessage { return nil }
+// LastMemo implements tool.InputSource: the function of an agent's call runs once and waits for the
+// answer.
+func (starterInput) LastMemo() json.RawMessage { return nil }
 
 // RequestInput implements tool.InputSource. It asks one question after the other.
-func (in agentInput) RequestInput(ctx context.Context, round tool.InputRound) ([]tool.InputResponse, error) {
+func (in starterInput) RequestInput(ctx context.Context, round tool.InputRound) ([]tool.InputResponse, error) {
 	if slices.ContainsFunc(round.Requests, func(r tool.InputRequest) bool { return r.Question == nil }) {
 		return nil, errcode.New(errcode.InputUnavailable, "%s asks for a model or for roots, which only a client of MCP has", round.Call.Name)
 	}
 	var list []tool.InputResponse
 	for _, r := range round.Requests {
-		if !in.rt.tracker.countQuestion(in.task) {
-			return nil, errcode.New(errcode.InputUnavailable, "the tools of this task have asked %d questions; no more are allowed", maxTaskQuestions)
+		if err := in.rt.tracker.countQuestion(in.task); err != nil {
+			return nil, err
 		}
 		got, err := in.ask(ctx, round, r)
 		if err != nil {
@@ -146,7 +148,7 @@ func (in agentInput) RequestInput(ctx context.Context, round tool.InputRound) ([
 
 // ask asks one question and waits for the answer. A question that is not answered in time is
 // declined.
-func (in agentInput) ask(ctx context.Context, round tool.InputRound, r tool.InputRequest) (tool.InputResponse, error) {
+func (in starterInput) ask(ctx context.Context, round tool.InputRound, r tool.InputRequest) (tool.InputResponse, error) {
 	timeout := in.rt.config.QuestionTimeout
 	answers := make(chan personAnswer, 1)
 	q := openQuestion{Question{
@@ -178,14 +180,18 @@ func (in agentInput) ask(ctx context.Context, round tool.InputRound, r tool.Inpu
 	return response, ctx.Err()
 }
 
-// countQuestion counts a question of a task. It reports false if the task has asked too many.
-func (t *tracker) countQuestion(id identity.TaskID) bool {
+// countQuestion counts a question of a task. It returns InputUnavailable if the task has ended or
+// has asked too many.
+func (t *tracker) countQuestion(id identity.TaskID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[id]
-	if run == nil || run.questions >= maxTaskQuestions {
-		return false
+	switch {
+	case run == nil:
+		return errcode.New(errcode.InputUnavailable, "the task has ended; nobody answers its questions")
+	case run.questions >= maxTaskQuestions:
+		return errcode.New(errcode.InputUnavailable, "the tools of this task have asked %d questions; no more are allowed", maxTaskQuestions)
 	}
 	run.questions++
-	return true
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,6 +153,28 @@ func TestQuestion_EndsWithTask(t *testing.T) {
 	})
 	if err := fx.AnswerQuestion(operator, task, q.ID, yes(`{"machine":"x"}`)); errcode.CodeOf(err) != errcode.QuestionNotFound {
 		t.Errorf("an answer after the end: %v", err)
+	}
+}
+
+// A function that goes on after the end of its task is told so when it asks.
+func TestQuestion_AfterTask(t *testing.T) {
+	ended, asked := make(chan struct{}), make(chan error, 1)
+	fx := openAskFixture(t, fixtureConfig{}, func(ctx context.Context) (any, error) {
+		_, _ = askMachine(ctx)
+		<-ended
+		_, err := askMachine(ctx)
+		asked <- err
+		return nil, err
+	})
+	task := fx.start(t, fx.spec)
+	fx.waitQuestion(t, task)
+	if err := fx.CancelTask(t.Context(), task, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	fx.wait(t, task)
+	close(ended)
+	if err := <-asked; errcode.CodeOf(err) != errcode.InputUnavailable || !strings.Contains(err.Error(), "the task has ended") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -39,11 +39,12 @@ func matchesHost(a hosts.Authority, list []hosts.Authority) bool {
 }
 
 // sameOrigin reports whether an Origin header names the requested host. The
-// scheme is not compared, because a proxy may terminate TLS.
+// scheme is not compared, because a proxy may terminate TLS: it only says which port is the
+// default port.
 func sameOrigin(text, host string) bool {
 	origin, ok := hosts.ParseOrigin(text)
 	target, known := hosts.ParseAuthority(host)
-	return ok && known && origin.Host == target
+	return ok && known && origin.IsAt(target)
 }
 
 // localAddr returns the local address of a request's connection, or nil if the

@@ -14,7 +14,7 @@ import (
 // kinds of values that the schema does not allow.
 type constraint struct {
 	*jsonschema.Schema
-	keySet      *strictjson.KeySet
+	shape       *strictjson.Shape
 	kinds       kindSet
 	enum        enumValues
 	unsupported bool // a ruleSet cannot represent the schema
@@ -22,9 +22,9 @@ type constraint struct {
 
 // constraintRules returns the rules of s, nil if a ruleSet cannot represent all of it. keys has
 // the names of its properties.
-func constraintRules(s *jsonschema.Schema, keys *strictjson.KeySet) *ruleSet {
+func constraintRules(s *jsonschema.Schema, keys *strictjson.Shape) *ruleSet {
 	enum, ok := enumOf(s)
-	c := constraint{Schema: s, keySet: keys, kinds: kindsOf(s) & enum.kinds, enum: enum}
+	c := constraint{Schema: s, shape: keys, kinds: kindsOf(s) & enum.kinds, enum: enum}
 	c.unsupported = !ok || !c.isSupported()
 	rules := &ruleSet{kinds: c.kinds, strings: c.stringRule(), numbers: c.numberRule(), arrays: c.arrayRule(), objects: c.objectRule()}
 	if c.unsupported {
@@ -99,7 +99,7 @@ func (c *constraint) objectRule() *objectRule {
 	if !c.allows(kindObject) || c.MinProperties == nil && c.MaxProperties == nil && len(c.Required) == 0 && !closed {
 		return nil
 	}
-	required, ok := c.keySet.Places(c.Required)
+	required, ok := c.shape.Places(c.Required)
 	c.unsupported = c.unsupported || !ok
 	return &objectRule{count: rangeOf(c.MinProperties, c.MaxProperties), required: required, closed: closed}
 }
@@ -109,7 +109,7 @@ func (c *constraint) integersOnly() bool {
 	return c.Types != nil && !slices.Contains(c.Types.ToStrings(), "number")
 }
 
-// isSupported reports whether a KeySet can represent the schemas of elements and properties.
+// isSupported reports whether a Shape can represent the schemas of elements and properties.
 // They are allowed only where the schema allows arrays or objects: else they would apply to
 // the values of another alternative.
 func (c *constraint) isSupported() bool {

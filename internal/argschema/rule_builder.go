@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// The fields of a compiled schema that ruleSets and KeySets can represent. A schema that sets
+// The fields of a compiled schema that ruleSets and Shapes can represent. A schema that sets
 // any other field has no ruleSet. This includes fields that a later version of the library may
 // add.
 var (
@@ -30,15 +30,15 @@ var (
 
 // rulesOf returns the rules of a place that s alone describes and whose names are in keys. It
 // returns nil if a ruleSet cannot represent all of s.
-func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *ruleSet {
-	r := ruleBuilder{keySet: keys}
+func rulesOf(s *jsonschema.Schema, keys *strictjson.Shape) *ruleSet {
+	r := ruleBuilder{shape: keys}
 	return r.rules(s)
 }
 
 // ruleBuilder builds the ruleSet of one place.
 type ruleBuilder struct {
-	keySet *strictjson.KeySet
-	path   []*jsonschema.Schema // from the first schema to the current one, to detect cycles
+	shape *strictjson.Shape
+	path  []*jsonschema.Schema // from the first schema to the current one, to detect cycles
 }
 
 // rules returns the rules of s. It returns nil for a schema that refers to itself without going
@@ -53,7 +53,7 @@ func (r *ruleBuilder) rules(s *jsonschema.Schema) *ruleSet {
 	case n == (keywordCount{applying: 1}) && len(s.AllOf) <= 1:
 		return r.union(siblings(s))
 	case n == (keywordCount{asserting: n.asserting}):
-		return constraintRules(s, r.keySet)
+		return constraintRules(s, r.shape)
 	}
 	return nil
 }

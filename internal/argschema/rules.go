@@ -49,10 +49,10 @@ type arrayRule struct {
 	unique bool // no two elements may be equal
 }
 
-// objectRule has the rules of objects. The names are the names of the KeySet.
+// objectRule has the rules of objects. The names are the names of the Shape.
 type objectRule struct {
 	count    countRange
-	required uint64 // the result of KeySet.Places for the required names
+	required uint64 // the result of Shape.Places for the required names
 	closed   bool   // unknown names are not allowed
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 func TestRuleSet_ZeroAllowsNothing(t *testing.T) {
-	keys := new(strictjson.KeySet)
-	keys.Add("v", &strictjson.KeySet{Rules: new(ruleSet)})
+	keys := new(strictjson.Shape)
+	keys.Add("v", &strictjson.Shape{Rules: new(ruleSet)})
 	for _, value := range []string{`null`, `true`, `false`, `0`, `0.5`, `""`, `[]`, `{}`} {
 		r, err := strictjson.Read([]byte(`{"v":`+value+`}`), keys)
 		if err != nil || r.Valid {
@@ -29,8 +29,8 @@ func TestNumberRule_ComparesExactly(t *testing.T) {
 	for range 20_000 {
 		limit, step, value := randomDecimal(random, 20), randomDecimal(random, 5), randomDecimal(random, 18)
 		if n, want, ok := randomRule(random, newRat(limit), newRat(step), newRat(value)); ok {
-			keys := new(strictjson.KeySet)
-			keys.Add("v", &strictjson.KeySet{Rules: &ruleSet{kinds: kindNumber, numbers: n}})
+			keys := new(strictjson.Shape)
+			keys.Add("v", &strictjson.Shape{Rules: &ruleSet{kinds: kindNumber, numbers: n}})
 			r, err := strictjson.Read([]byte(`{"v":`+value+`}`), keys)
 			if err != nil || r.Valid != want {
 				t.Fatalf("%s with limit %s and step %s, %+v: got %v, %v, want %v; seed %d", value, limit, step, n, r.Valid, err, want, seed)
@@ -91,7 +91,7 @@ func newRat(text string) *big.Rat {
 
 func TestRuleSet_FindsNames(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 9, 63, 64, 65, 300} {
-		keys := new(strictjson.KeySet)
+		keys := new(strictjson.Shape)
 		var words []string
 		for i := range n {
 			word := fmt.Sprintf("%.*s%d", i%12, "abcdefghijkl", i*i)
@@ -99,7 +99,7 @@ func TestRuleSet_FindsNames(t *testing.T) {
 			keys.Add(word, nil)
 		}
 		keys.Rules = &ruleSet{kinds: kindObject, objects: &objectRule{count: anyCount, closed: true}}
-		keys.Add("word", &strictjson.KeySet{Rules: &ruleSet{kinds: kindString,
+		keys.Add("word", &strictjson.Shape{Rules: &ruleSet{kinds: kindString,
 			strings: &stringRule{length: anyCount, enum: newStringEnum(words)}}})
 		for i := range n {
 			wantFound(t, keys, words[i], n, true)
@@ -110,7 +110,7 @@ func TestRuleSet_FindsNames(t *testing.T) {
 	}
 }
 
-func wantFound(t *testing.T, keys *strictjson.KeySet, word string, n int, want bool) {
+func wantFound(t *testing.T, keys *strictjson.Shape, word string, n int, want bool) {
 	t.Helper()
 	for _, doc := range []any{map[string]any{"word": word}, map[string]any{word: 1}} {
 		data, _ := json.Marshal(doc) // strings marshal

@@ -43,11 +43,11 @@ type Schema struct {
 	compiled
 }
 
-// compiled has the two forms of a schema: keySet is fast, validator is complete.
+// compiled has the two forms of a schema: shape is fast, validator is complete.
 type compiled struct {
-	keySet        *strictjson.KeySet
+	shape         *strictjson.Shape
 	validator     *jsonschema.Schema
-	stepsPerValue int // steps for one value, if keySet represents all of validator; else 0
+	stepsPerValue int // steps for one value, if shape represents all of validator; else 0
 	perValue      int // at most; see maxStepsPerValue
 }
 
@@ -78,7 +78,7 @@ func compileDocument(doc any) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, stepsPerValue, err := keySetOf(validator)
+	keys, stepsPerValue, err := shapeOf(validator)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	r, err := strictjson.Read(args, c.keySet)
+	r, err := strictjson.Read(args, c.shape)
 	if err != nil {
 		return false, 0, errcode.Wrap(errcode.InvalidArguments, err, "arguments are malformed or ambiguous JSON: %v", err)
 	}

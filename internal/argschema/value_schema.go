@@ -32,7 +32,7 @@ func CompileValue(schema json.RawMessage) (*ValueSchema, error) {
 // property of the schema in case only are rejected. The error has the code invalid_arguments
 // and lists up to five problems.
 func (s *ValueSchema) Validate(value json.RawMessage) error {
-	n, err := strictjson.CountValues(value, s.keySet)
+	n, err := strictjson.CountValues(value, s.shape)
 	switch {
 	case err != nil:
 		return errcode.New(errcode.InvalidArguments, "malformed or ambiguous JSON: %v", err)

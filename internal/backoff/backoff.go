@@ -6,7 +6,8 @@
 //		time.Sleep(delays.Next())
 //	}
 //
-// It does not sleep and does not count attempts; its users do.
+// It does not sleep and does not count attempts; its users do. ParseRetryAfter reads the delay that a
+// server asks for.
 package backoff
 
 import (

@@ -9,11 +9,11 @@
 //   - is nested at most MaxDepth levels and has at most MaxSize bytes
 //   - has only numbers within MaxNumber and MaxExponent
 //
-// A KeySet adds the property names of a schema. A key that differs from one of these names in case
+// A Shape adds the property names of a schema. A key that differs from one of these names in case
 // only is rejected. With FoldKeys, a key that differs from any other key in case only is rejected
 // too. It may also have Rules for values, which Read calls in the same pass.
 //
-// The package decodes nothing and knows no schema language: package argschema builds KeySets
+// The package decodes nothing and knows no schema language: package argschema builds Shapes
 // and implements Rules from JSON schemas.
 package strictjson
 
@@ -45,13 +45,13 @@ func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e
 //
 // CheckKeys reads data once. It allocates memory only for errors, for objects with many keys and
 // for keys with escapes. It is safe for concurrent use.
-func CheckKeys(data []byte, s *KeySet) error {
+func CheckKeys(data []byte, s *Shape) error {
 	_, err := parse(data, s, anyValue)
 	return err
 }
 
 // CheckObject is like CheckKeys for a document that must be an object.
-func CheckObject(data []byte, s *KeySet) error {
+func CheckObject(data []byte, s *Shape) error {
 	_, err := parse(data, s, objectOnly)
 	return err
 }
@@ -62,7 +62,7 @@ const MaxDecoded = 1 << 18
 
 // CheckDecodable is CheckObject for a document that is then decoded. It also rejects a document of more than MaxDecoded
 // values.
-func CheckDecodable(data []byte, s *KeySet) error {
+func CheckDecodable(data []byte, s *Shape) error {
 	r, err := parse(data, s, objectOnly)
 	if err == nil && r.Values > MaxDecoded {
 		err = &Error{len(data), fmt.Sprintf("more than %d values", MaxDecoded)}
@@ -72,7 +72,7 @@ func CheckDecodable(data []byte, s *KeySet) error {
 
 // Result is the result of Read for a document that was not rejected.
 type Result struct {
-	// Valid reports that every value satisfies the Rules of its KeySet. If it is
+	// Valid reports that every value satisfies the Rules of its Shape. If it is
 	// false, a value may still satisfy them: see Read.
 	Valid  bool
 	Values int // the number of values, containers included
@@ -81,11 +81,11 @@ type Result struct {
 // Read is like CheckObject and also checks the values against the Rules in s. It does not reject a
 // document that fails them. Either the document breaks a rule, or it has one of the rare values
 // that Rules cannot decide. A schema validator has to tell which.
-func Read(data []byte, s *KeySet) (Result, error) { return parse(data, s, objectOnly) }
+func Read(data []byte, s *Shape) (Result, error) { return parse(data, s, objectOnly) }
 
 // CountValues is like CheckKeys and also returns the number of values in data, containers
 // included.
-func CountValues(data []byte, s *KeySet) (int, error) {
+func CountValues(data []byte, s *Shape) (int, error) {
 	r, err := parse(data, s, anyValue)
 	return r.Values, err
 }
@@ -99,7 +99,7 @@ const (
 )
 
 // parse parses a document and checks its keys against s.
-func parse(data []byte, s *KeySet, kind documentKind) (Result, error) {
+func parse(data []byte, s *Shape, kind documentKind) (Result, error) {
 	if len(data) > MaxSize {
 		return Result{}, &Error{MaxSize, fmt.Sprintf("document longer than %d bytes", MaxSize)}
 	}

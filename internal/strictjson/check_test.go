@@ -18,7 +18,7 @@ import (
 )
 
 func Example() {
-	shape := new(strictjson.KeySet)
+	shape := new(strictjson.Shape)
 	shape.Add("path", nil)
 	for _, doc := range []string{
 		`{"path": "a.txt"}`,
@@ -175,12 +175,12 @@ func TestCheck_IsLinearInKeys(t *testing.T) {
 }
 
 func TestCheck_RejectsCaseVariantsOfKnownKeys(t *testing.T) {
-	inner := new(strictjson.KeySet)
+	inner := new(strictjson.Shape)
 	inner.Add("kind", nil)
-	shape := &strictjson.KeySet{Other: &strictjson.KeySet{Items: inner}}
+	shape := &strictjson.Shape{Other: &strictjson.Shape{Items: inner}}
 	shape.Add("path", nil)
 	shape.Add("mask", inner)
-	shape.Add("list", &strictjson.KeySet{Items: inner})
+	shape.Add("list", &strictjson.Shape{Items: inner})
 	shape.Add("Both", nil)
 	shape.Add("both", nil)
 	shape.Add("straße", nil)
@@ -309,14 +309,14 @@ func firstDuplicate(d *json.Decoder) string {
 }
 
 func TestObject_DoesNotAllocate(t *testing.T) {
-	doc, shape := exampleDocument(), exampleKeySet()
+	doc, shape := exampleDocument(), exampleShape()
 	if got := testing.AllocsPerRun(100, func() { _ = strictjson.CheckObject(doc, shape) }); got != 0 {
 		t.Errorf("got %v allocations, want 0", got)
 	}
 }
 
 func BenchmarkCheck(b *testing.B) {
-	doc, shape := exampleDocument(), exampleKeySet()
+	doc, shape := exampleDocument(), exampleShape()
 	b.SetBytes(int64(len(doc)))
 	b.Run("strictjson", func(b *testing.B) {
 		b.SetBytes(int64(len(doc)))
@@ -347,14 +347,14 @@ func exampleDocument() []byte {
 	return []byte(`{"query": "find it", "limit": 25, "items": [` + strings.TrimSuffix(strings.Repeat(item+", ", 15), ", ") + `]}`)
 }
 
-func exampleKeySet() *strictjson.KeySet {
-	item, top := new(strictjson.KeySet), new(strictjson.KeySet)
+func exampleShape() *strictjson.Shape {
+	item, top := new(strictjson.Shape), new(strictjson.Shape)
 	for _, name := range []string{"id", "path", "kind", "size", "tags", "text"} {
 		item.Add(name, nil)
 	}
 	top.Add("query", nil)
 	top.Add("limit", nil)
-	top.Add("items", &strictjson.KeySet{Items: item})
+	top.Add("items", &strictjson.Shape{Items: item})
 	return top
 }
 

@@ -10,8 +10,8 @@ import (
 // maxShown is how many bytes of a name an error shows.
 const maxShown = 64
 
-// manyKeys is the number of unknown keys of one object that are compared pairwise. Further
-// keys go into a table, so that the time stays linear in the number of keys. Known names need
+// manyKeys is the number of keys of one object that are compared pairwise. Further keys go into a
+// table, so that the time stays linear in the number of keys. The first 64 known names need
 // neither, as each has a bit in members.seen.
 const manyKeys = 24
 
@@ -19,16 +19,16 @@ const manyKeys = 24
 type key struct {
 	start, end int32
 	unescaped  bool
-	known      bool // the KeySet has the name
+	known      bool // the Shape has the name
 }
 
 // members is the state of an open object.
 type members struct {
-	keySet *KeySet   // of the object
-	count  int       // keys so far
-	seen   uint64    // the first 64 known names that were present, a bit each
-	first  int       // index of the first unknown key in parser.keys
-	many   *keyTable // the unknown keys, if there are many
+	shape *Shape    // of the object
+	count int       // keys so far
+	seen  uint64    // the first 64 known names that were present, a bit each
+	first int       // index of the first of its other keys in parser.keys
+	many  *keyTable // its other keys, if there are many
 }
 
 // member parses a key, the colon and the value.
@@ -48,7 +48,7 @@ func (p *parser) member(i int, m *members) int {
 	if i = p.space(end); p.peek(i) != ':' {
 		return p.fail(i, p.expected(i, "':'"))
 	}
-	return p.value(p.space(i+1), m.keySet.property(at))
+	return p.value(p.space(i+1), m.shape.property(at))
 }
 
 // checkKey adds the key in data[start:end] to m and returns its number among the known names,
@@ -58,7 +58,7 @@ func (p *parser) checkKey(m *members, start, end int, escaped bool) (at int, ok 
 	if escaped {
 		name = p.unescaped(name)
 	}
-	at = m.keySet.number(name)
+	at = m.shape.number(name)
 	if at < 0 || at >= 64 {
 		return at, p.addKey(m, start, p.newKey(name, start, escaped), at)
 	}
@@ -77,11 +77,11 @@ func (p *parser) addKey(m *members, start int, k key, at int) bool {
 	if other, found := p.findKey(m, k); found {
 		return p.failSame(start, p.name(other), name)
 	}
-	if known := m.keySet.caseVariant(name, at); known != "" {
+	if known := m.shape.caseVariant(name, at); known != "" {
 		p.fail(start, fmt.Sprintf("key %q differs from %q in case only: write %q", textutil.Truncate(string(name), maxShown), known, known))
 		return false
 	}
-	p.recordFit(at >= 0 || !m.keySet.closed())
+	p.recordFit(at >= 0 || !m.shape.closed())
 	return true
 }
 
@@ -125,7 +125,7 @@ func (p *parser) name(k key) []byte {
 }
 
 // findKey returns the key of m that is the same as k, and adds k if there is none. Where
-// the KeySet folds keys, unknown names that differ in case only are the same.
+// the Shape folds keys, unknown names that differ in case only are the same.
 func (p *parser) findKey(m *members, k key) (same key, found bool) {
 	if m.many == nil && (p.keyCount-m.first == manyKeys || p.keyCount == len(p.keys)) {
 		p.moveToTable(m)
@@ -133,7 +133,7 @@ func (p *parser) findKey(m *members, k key) (same key, found bool) {
 	if m.many != nil {
 		return p.findInTable(m, k)
 	}
-	if !m.keySet.foldsKeys() || k.known {
+	if !m.shape.foldsKeys() || k.known {
 		return p.findPair(m.first, k)
 	}
 	for _, other := range p.keys[m.first:p.keyCount] {
@@ -154,7 +154,7 @@ func (p *parser) findInTable(m *members, k key) (same key, found bool) {
 // identity returns a text that is equal for keys that are the same. It is valid until buffer is used again.
 func (p *parser) identity(m *members, k key, buffer *[]byte) []byte {
 	name := p.name(k)
-	if !m.keySet.foldsKeys() {
+	if !m.shape.foldsKeys() {
 		return name
 	}
 	if k.known {
@@ -182,7 +182,7 @@ func (p *parser) push(k key) {
 	p.keyCount++
 }
 
-// moveToTable moves the unknown keys of m to a table.
+// moveToTable moves the keys of m to a table.
 func (p *parser) moveToTable(m *members) {
 	m.many = newKeyTable()
 	for _, k := range p.keys[m.first:p.keyCount] {

@@ -9,7 +9,7 @@ var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 const maxDigits = 18
 
 // literal parses true, false or null.
-func (p *parser) literal(i int, word string, s *KeySet) int {
+func (p *parser) literal(i int, word string, s *Shape) int {
 	end := i + len(word)
 	if end > len(p.data) || string(p.data[i:end]) != word {
 		return p.fail(i, "expected "+word)
@@ -21,7 +21,7 @@ func (p *parser) literal(i int, word string, s *KeySet) int {
 }
 
 // number parses a number. It rejects a number that is out of bounds.
-func (p *parser) number(start int, s *KeySet) int {
+func (p *parser) number(start int, s *Shape) int {
 	first := start
 	if p.peek(start) == '-' {
 		first++
@@ -70,7 +70,7 @@ func (p *parser) failLong(start int) int {
 }
 
 // fraction parses the fraction and the exponent, from i on, of the number that begins at start.
-func (p *parser) fraction(start, i int, s *KeySet) int {
+func (p *parser) fraction(start, i int, s *Shape) int {
 	if p.data[i] == '.' {
 		first := i + 1
 		if i = p.digits(first); i == first {

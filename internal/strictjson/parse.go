@@ -4,14 +4,14 @@ import "fmt"
 
 // parser parses one document. Its methods accept the offset where a value or another part begins,
 // and return the offset after that part. If the document is malformed, they return invalid and set at
-// and reason. A value that its KeySet does not allow is no such error: it only clears result.Valid.
+// and reason. A value that its Shape does not allow is no such error: it only clears result.Valid.
 // The offset is not a field of parser, since that would cost a store and a load for each token.
 type parser struct {
 	data   []byte
 	result Result
 	depth  int // open arrays and objects
 
-	keys     [64]key // unknown keys of all open objects, innermost last; also the elements of open arrays whose elements must differ
+	keys     [64]key // keys of all open objects without a bit in members.seen, innermost last; also the elements of open arrays whose elements must differ
 	keyCount int     // the length of keys
 	text     []byte  // unescaped keys
 
@@ -25,7 +25,7 @@ type parser struct {
 const invalid = -1
 
 // document parses a value and the white space around it.
-func (p *parser) document(s *KeySet, kind documentKind) int {
+func (p *parser) document(s *Shape, kind documentKind) int {
 	i := p.space(0)
 	if kind == objectOnly && p.peek(i) != '{' {
 		return p.fail(i, "not an object")
@@ -40,7 +40,7 @@ func (p *parser) document(s *KeySet, kind documentKind) int {
 }
 
 // value parses the value that begins at i and checks it against s.
-func (p *parser) value(i int, s *KeySet) int {
+func (p *parser) value(i int, s *Shape) int {
 	switch b := p.peek(i); {
 	case isDigit(b):
 		return p.number(i, s)
@@ -57,11 +57,11 @@ func (p *parser) value(i int, s *KeySet) int {
 	case b == 'n':
 		return p.literal(i, "null", s)
 	}
-	return p.number(i, s)
+	return p.number(i, s) // a minus sign, or no value: number says which
 }
 
 // array parses the array that begins at i.
-func (p *parser) array(i int, s *KeySet) int {
+func (p *parser) array(i int, s *Shape) int {
 	if !p.enter() {
 		return p.failDepth(i)
 	}
@@ -94,11 +94,11 @@ func (p *parser) array(i int, s *KeySet) int {
 }
 
 // object parses the object that begins at i.
-func (p *parser) object(i int, s *KeySet) int {
+func (p *parser) object(i int, s *Shape) int {
 	if !p.enter() {
 		return p.failDepth(i)
 	}
-	m := members{keySet: s, first: p.keyCount}
+	m := members{shape: s, first: p.keyCount}
 	i = p.space(i + 1)
 	for p.peek(i) != '}' || m.count > 0 {
 		i = p.member(i, &m)

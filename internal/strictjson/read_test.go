@@ -15,8 +15,8 @@ type shortString struct{ strictjson.KeyRules }
 func (shortString) FitsString(quoted []byte, escaped bool) bool { return !escaped && len(quoted) <= 9 }
 
 func ExampleRead() {
-	keys := new(strictjson.KeySet)
-	keys.Add("path", &strictjson.KeySet{Rules: shortString{}})
+	keys := new(strictjson.Shape)
+	keys.Add("path", &strictjson.Shape{Rules: shortString{}})
 	for _, doc := range []string{`{"path": "a.txt"}`, `{"path": "a/long/path.txt"}`, `{"path": "a.txt", "more": [1, 2]}`, `{"Path": "a.txt"}`} {
 		fmt.Println(strictjson.Read([]byte(doc), keys))
 	}
@@ -28,7 +28,7 @@ func ExampleRead() {
 }
 
 func TestRead_NoRulesAllowEverything(t *testing.T) {
-	for _, keys := range []*strictjson.KeySet{nil, new(strictjson.KeySet)} {
+	for _, keys := range []*strictjson.Shape{nil, new(strictjson.Shape)} {
 		if r, err := strictjson.Read(exampleDocument(), keys); err != nil || !r.Valid {
 			t.Errorf("got %+v, %v, want Valid true", r, err)
 		}
@@ -121,7 +121,7 @@ func TestRead_ChecksUniqueElementsAndKnownNames(t *testing.T) {
 // and b. It reports Result.Valid.
 func readValue(t *testing.T, rules strictjson.KeyRules, value string) bool {
 	t.Helper()
-	inner, keys := &strictjson.KeySet{Rules: rules}, new(strictjson.KeySet)
+	inner, keys := &strictjson.Shape{Rules: rules}, new(strictjson.Shape)
 	inner.Add("a", nil)
 	inner.Add("b", nil)
 	keys.Add("v", inner)

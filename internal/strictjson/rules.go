@@ -21,7 +21,7 @@ type KeyRules interface {
 	// FitsArray reports whether an array of count elements satisfies the rules.
 	FitsArray(count int) bool
 	// FitsObject reports whether an object of count keys satisfies the rules. seen
-	// has the known names among its keys, in the form of KeySet.Places; names after
+	// has the known names among its keys, in the form of Shape.Places; names after
 	// the first 64 are not in it.
 	FitsObject(count int, seen uint64) bool
 

@@ -9,7 +9,7 @@ import (
 )
 
 // string parses the string that begins at i and checks it against s.
-func (p *parser) string(i int, s *KeySet) int {
+func (p *parser) string(i int, s *Shape) int {
 	end, escaped := p.quoted(i)
 	if s != nil && s.Rules != nil && end != invalid {
 		p.recordFit(s.Rules.FitsString(p.data[i+1:end-1], escaped))

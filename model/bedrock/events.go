@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"iter"
 
@@ -22,29 +23,40 @@ const (
 	maxStream  = 256 << 20
 )
 
-// messageFrame is the bytes of a message without headers and payload: its two lengths and
-// two checksums.
-const messageFrame = 16
+// Bytes of parts of a message.
+const (
+	lengthBytes  = 8                // of its two lengths: of the message, and of its headers
+	preludeBytes = lengthBytes + 4  // of the lengths and their checksum
+	messageFrame = preludeBytes + 4 // of a message without headers and payload: it ends with a checksum
+)
 
-// errMalformed is the error for bytes that are not messages of Amazon's event stream.
-var errMalformed = model.TransientError(errcode.LLMCallFailed, nil, "the model sent a stream that is not one of Amazon's event streams, or is damaged")
+// The errors for bytes that are not messages of Amazon's event stream, and for more of them than
+// the limits allow.
+var (
+	errMalformed   = model.TransientError(errcode.LLMCallFailed, nil, "the model sent a stream that is not one of Amazon's event streams, or is damaged")
+	errLongMessage = model.TransientError(errcode.LLMCallFailed, nil, "the model sent an event of more than %d bytes", maxMessage)
+	errLongStream  = model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream)
+)
 
 // readEvents returns the events of a body in the encoding application/vnd.amazon.eventstream.
 // The data of an event is a JSON object with one field, the type of the event, such as
 // {"messageStop":{"stopReason":"end_turn"}}. That of an exception is
 // {"exception":"throttlingException","error":{"message":"…"}}.
 //
-// An error ends the sequence: one of r, or a *model.Error. A body that is cut off between two messages ends it without
-// one; the reader of the answer notices that.
+// An error ends the sequence: one of r, or a *model.Error. A body that is cut off ends it without one; the reader of the
+// answer notices that.
 func readEvents(r io.Reader) iter.Seq2[endpoint.Event, error] {
 	return func(yield func(endpoint.Event, error) bool) {
-		source := &errorReader{source: io.LimitReader(r, maxStream)}
+		rest := &io.LimitedReader{R: r, N: maxStream}
+		source := &errorReader{source: rest}
 		messages, decoder := bufio.NewReader(source), eventstream.NewDecoder()
 		for {
 			event, err := readEvent(messages, decoder)
 			switch {
 			case err != nil && source.err != nil:
 				err = source.err
+			case err != nil && rest.N <= 0:
+				err = errLongStream
 			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the caller notices that the answer is not complete
 				return
 			}
@@ -70,24 +82,40 @@ func (r *errorReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readEvent reads one message. Its lengths are checked before the decoder trusts them.
+// readEvent reads one message. Its lengths are checked before the decoder trusts them. The error is
+// io.EOF or io.ErrUnexpectedEOF if r ends.
 func readEvent(r *bufio.Reader, decoder *eventstream.Decoder) (event endpoint.Event, err error) {
-	prelude, err := r.Peek(8)
+	total, err := peekLength(r)
 	if err != nil {
 		return event, err
 	}
-	total, headers := binary.BigEndian.Uint32(prelude), binary.BigEndian.Uint32(prelude[4:])
-	if total > maxMessage || headers > maxHeaders || total < headers+messageFrame {
-		return event, errMalformed
-	}
 	m, err := decoder.Decode(io.LimitReader(r, int64(total)), nil)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return event, err
-	case err != nil:
-		return event, errMalformed
+	if err == nil {
+		return toEvent(m), nil
 	}
-	return toEvent(m), nil
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, end := r.Peek(1); end != nil {
+			return event, err
+		}
+	} // else the message ends within a header, which is damaged
+	return event, errMalformed
+}
+
+// peekLength returns the length of the next message. A valid checksum tells a message that is too
+// long from other bytes.
+func peekLength(r *bufio.Reader) (uint32, error) {
+	b, err := r.Peek(preludeBytes)
+	if err != nil {
+		return 0, err
+	}
+	total, headers := binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
+	switch {
+	case crc32.ChecksumIEEE(b[:lengthBytes]) != binary.BigEndian.Uint32(b[lengthBytes:]), total < messageFrame, headers > min(maxHeaders, total-messageFrame):
+		return 0, errMalformed
+	case total > maxMessage:
+		return 0, errLongMessage
+	}
+	return total, nil
 }
 
 // toEvent returns the event of a message.

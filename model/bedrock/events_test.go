@@ -29,9 +29,9 @@ func TestEvents_DamagedMessages(t *testing.T) {
 		"checksum of the lengths": flipped(9),
 		"length of the headers":   flipped(7),
 		"a header":                flipped(20),
+		"length of a name":        whole[:12] + "\xff" + whole[13:],
 		"the payload":             flipped(100),
-		"too long":                prelude(16<<20+1, 0),
-		"longest":                 prelude(1<<32-1, 0),
+		"a length by damage":      "\xff" + whole[1:],
 		"headers too long":        prelude(1<<20, 64<<10+1),
 		"headers beyond the end":  prelude(100, 90),
 		"length below the frame":  prelude(15, 0),
@@ -41,6 +41,14 @@ func TestEvents_DamagedMessages(t *testing.T) {
 			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, stream+strings.Repeat("\x00", 100))
 			providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "event streams, or is damaged")
 		})
+	}
+}
+
+// The error for a message that is too long says so. No memory is allocated for it.
+func TestEvents_LongMessage(t *testing.T) {
+	for _, length := range []uint32{16<<20 + 1, 1<<32 - 1} {
+		x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, prelude(length, 0)+strings.Repeat("\x00", 100))
+		providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "an event of more than 16777216 bytes")
 	}
 }
 

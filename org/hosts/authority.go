@@ -11,11 +11,8 @@ import (
 type Authority struct{ Name, Port string }
 
 // ParseAuthority parses a Host header. It reports false if text is neither a name nor an
-// address, with or without a port.
+// address, with or without a port. A name has at most 255 bytes.
 func ParseAuthority(text string) (a Authority, ok bool) {
-	if len(text) > 261 { // a name of 255, a colon, a port
-		return a, false
-	}
 	name, port, hasPort := strings.Cut(text, ":")
 	if strings.HasPrefix(text, "[") {
 		name, port, hasPort, ok = splitIPv6(text)
@@ -37,9 +34,10 @@ func splitIPv6(text string) (name, port string, hasPort, ok bool) {
 	return addr.Unmap().String(), port, hasPort, ok
 }
 
-// isName reports whether all characters of a name may be in a Host header.
+// isName reports whether a name is neither too long nor empty, and all its characters may be in a
+// Host header. Those of an IPv4 address may.
 func isName(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._", r))
 	})
 }
@@ -49,20 +47,35 @@ func isPort(port string) bool {
 	return len(port) >= 1 && len(port) <= 5 && strings.Trim(port, "0123456789") == ""
 }
 
-// Origin is the origin of a web page, as browsers send it.
+// defaultPorts are the ports of the schemes of an Origin.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+// Origin is the origin of a web page. As browsers send it, it has no default port.
 type Origin struct {
 	Scheme string // http or https
 	Host   Authority
 }
 
-// ParseOrigin parses an Origin header. It reports false for null and for origins that are
-// not HTTP or HTTPS.
+// IsAt reports whether a Host header names the host of an origin. The header may have the default
+// port of the origin's scheme.
+func (o Origin) IsAt(host Authority) bool { return o.Host == host.withoutDefaultPort(o.Scheme) }
+
+// withoutDefaultPort returns a without its port if that is the default port of a scheme.
+func (a Authority) withoutDefaultPort(scheme string) Authority {
+	if a.Port == defaultPorts[scheme] {
+		a.Port = ""
+	}
+	return a
+}
+
+// ParseOrigin parses an Origin header, and an origin with its default port as one without. It
+// reports false for null and for origins that are not HTTP or HTTPS.
 func ParseOrigin(text string) (Origin, bool) {
 	scheme, rest, found := strings.Cut(text, "://")
 	scheme = strings.ToLower(scheme)
-	if !found || scheme != "http" && scheme != "https" {
+	if !found || defaultPorts[scheme] == "" {
 		return Origin{}, false
 	}
 	host, ok := ParseAuthority(rest)
-	return Origin{scheme, host}, ok
+	return Origin{scheme, host.withoutDefaultPort(scheme)}, ok
 }

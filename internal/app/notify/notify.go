@@ -1,5 +1,5 @@
-// Package notify tells receivers outside of this process about calls that wait for people, by
-// signed HTTP requests.
+// Package notify tells receivers outside of this process about calls that wait for people, and what
+// was decided about them, by HTTP requests. Those to receivers with a secret are signed.
 //
 //	e, err := notify.NewEngine(notify.Config{…})
 //	e.ReplaceReceivers(ctx, list)  // when a configuration is applied
@@ -101,7 +101,8 @@ func (e *Engine) ReplaceReceivers(ctx context.Context, list []config.Notificatio
 // what happened meanwhile.
 func (e *Engine) SuspendReceivers() { e.replaceRunning(nil) }
 
-// replaceRunning stops the receivers that are not in list and starts the receivers that are new in it.
+// replaceRunning stops the receivers that are not in list and starts those that are new in it or have
+// changed. A changed one takes over the counts.
 func (e *Engine) replaceRunning(list []config.Notification) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -109,7 +110,7 @@ func (e *Engine) replaceRunning(list []config.Notification) {
 	e.receivers = map[string]*receiver{}
 	for _, n := range list {
 		known := old[n.Name]
-		if known != nil && reflect.DeepEqual(known.withoutPos(), withoutPos(n)) {
+		if known != nil && reflect.DeepEqual(known.withoutPlace(), withoutPlace(n)) {
 			e.receivers[n.Name] = known
 			delete(old, n.Name)
 			continue
@@ -132,8 +133,8 @@ func (e *Engine) startAll() {
 	}
 }
 
-// Run sends messages until ctx ends or stop is called. stop waits for the attempts in progress,
-// which it ends.
+// Run sends messages until ctx ends or stop is called. stop ends the attempts in progress of the
+// present receivers and waits for them.
 func (e *Engine) Run(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	e.mu.Lock()
@@ -159,7 +160,8 @@ func (e *Engine) stopAll() map[string]*receiver {
 	return e.receivers
 }
 
-// Deliveries returns what was sent to each receiver since the process started.
+// Deliveries returns what was sent to each receiver since it was added. A changed receiver keeps its
+// counts; SuspendReceivers ends them.
 func (e *Engine) Deliveries() map[string]metrics.DeliveryCounts {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -60,14 +60,23 @@ func newFixture(t *testing.T) *fixture {
 
 // store keeps one value. It fails after a number of writes, as the store of a process that dies.
 type store struct {
-	mu    sync.Mutex
-	value []byte
-	left  int // writes until it fails; -1 for no limit
+	mu          sync.Mutex
+	value       []byte
+	left        int    // writes until it fails; -1 for no limit
+	failedReads int    // reads that fail before the others
+	afterRead   func() // is called after each read that does not fail; may be nil
 }
 
 func (s *store) ReadValue(context.Context, toolgroups.GroupOwner) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.failedReads > 0 {
+		s.failedReads--
+		return nil, errors.New("the store cannot be read")
+	}
+	if s.afterRead != nil {
+		s.afterRead()
+	}
 	return s.value, nil
 }
 
@@ -93,6 +102,16 @@ func (s *store) position() string {
 // engine begins to send to receivers, as a new process.
 func (f *fixture) engine(list ...config.Notification) (*notify.Engine, func()) {
 	f.t.Helper()
+	e := f.newEngine()
+	if err := e.ReplaceReceivers(f.t.Context(), list); err != nil {
+		f.t.Fatal(err)
+	}
+	return e, f.run(e)
+}
+
+// newEngine returns an engine without receivers.
+func (f *fixture) newEngine() *notify.Engine {
+	f.t.Helper()
 	e, err := notify.NewEngine(notify.Config{
 		Journal: f.log, Store: f.store, Log: slog.New(slog.NewTextHandler(&f.logs, nil)), Delays: backoff.Backoff{Initial: time.Millisecond, Max: time.Millisecond},
 		Redact: func() *redact.Redactor { return redact.New(password, signingSecret, chatPath) },
@@ -100,12 +119,14 @@ func (f *fixture) engine(list ...config.Notification) (*notify.Engine, func()) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := e.ReplaceReceivers(f.t.Context(), list); err != nil {
-		f.t.Fatal(err)
-	}
-	stop := e.Run(f.t.Context())
+	return e
+}
+
+// run runs an engine until stop is called or the test ends.
+func (f *fixture) run(e *notify.Engine) (stop func()) {
+	stop = e.Run(f.t.Context())
 	f.t.Cleanup(stop)
-	return e, stop
+	return stop
 }
 
 // commit adds events to the journal.
@@ -450,6 +471,37 @@ func TestEngine_ReplacesReceivers(t *testing.T) {
 	f.commit(request(5))
 	if got := first.wait(t, 3)[2].id; got != "request5-5" {
 		t.Errorf("a receiver that was left out begins with %s", got)
+	}
+}
+
+// A receiver begins at its stored position, also if the positions could not be read at first.
+func TestEngine_FailedRead(t *testing.T) {
+	f, r := newFixture(t), newReceiver(t, nil)
+	f.commit(request(1), request(2))
+	f.store.value, f.store.failedReads = []byte(`{"oncall":1}`), 1
+	e := f.newEngine()
+	if err := e.ReplaceReceivers(t.Context(), []config.Notification{r.notification("oncall")}); err == nil {
+		t.Fatal("positions that cannot be read are no error")
+	}
+	f.store.afterRead = func() { f.commit(request(3)) }
+	f.run(e)
+	if got := r.wait(t, 1)[0].id; got != "request2-2" {
+		t.Errorf("the receiver begins with %s", got)
+	}
+}
+
+// Positions that could not be stored are stored when the same receivers are set again.
+func TestEngine_FailedWrite(t *testing.T) {
+	f, r := newFixture(t), newReceiver(t, nil)
+	f.commit(request(1))
+	f.store.left = 0
+	e, list := f.newEngine(), []config.Notification{r.notification("oncall")}
+	if err := e.ReplaceReceivers(t.Context(), list); err == nil {
+		t.Fatal("positions that cannot be stored are no error")
+	}
+	f.store.left = -1
+	if err := e.ReplaceReceivers(t.Context(), list); err != nil || f.store.position() != `{"oncall":1}` {
+		t.Errorf("the positions are %q, %v", f.store.position(), err)
 	}
 }
 

@@ -17,9 +17,10 @@ const storeOwner toolgroups.GroupOwner = "notifications"
 type positions struct {
 	store Store
 
-	mu     sync.Mutex // guards what follows, and orders the writes
-	read   bool
-	byName map[string]uint64
+	mu      sync.Mutex // guards what follows, and orders the writes
+	read    bool
+	unsaved bool // the last write failed
+	byName  map[string]uint64
 }
 
 // replace sets the receivers to the named receivers. Receivers without a position begin at the
@@ -37,16 +38,16 @@ func (p *positions) replace(ctx context.Context, names []string, last uint64) er
 	return p.set(ctx, next)
 }
 
-// add gives a receiver without a position the position last.
-func (p *positions) add(ctx context.Context, name string, last uint64) error {
+// add returns the position of a receiver. One without a position gets the position last.
+func (p *positions) add(ctx context.Context, name string, last uint64) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.load(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	next := maps.Clone(p.byName)
 	next[name] = p.firstOf(name, last)
-	return p.set(ctx, next)
+	return next[name], p.set(ctx, next)
 }
 
 // firstOf returns the position at which a receiver begins. It must be called with mu held.
@@ -58,10 +59,10 @@ func (p *positions) firstOf(name string, last uint64) uint64 {
 	return seq
 }
 
-// set makes next the positions and saves them if they have changed. It must be called with mu
-// held.
+// set makes next the positions and saves them, unless they are saved already. It must be called
+// with mu held.
 func (p *positions) set(ctx context.Context, next map[string]uint64) error {
-	if maps.Equal(next, p.byName) {
+	if maps.Equal(next, p.byName) && !p.unsaved {
 		return nil
 	}
 	p.byName = next
@@ -96,7 +97,9 @@ func (p *positions) save(ctx context.Context) error {
 	if len(p.byName) == 0 {
 		data = nil
 	}
-	return p.store.WriteValue(context.WithoutCancel(ctx), storeOwner, data)
+	err = p.store.WriteValue(context.WithoutCancel(ctx), storeOwner, data)
+	p.unsaved = err != nil
+	return err
 }
 
 // find returns the position of a receiver. It reports false if the receiver was left out.

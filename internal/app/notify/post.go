@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/neterror"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -42,8 +43,8 @@ type answer struct {
 
 func (a answer) isSuccess() bool { return a.status >= 200 && a.status < 300 }
 
-// isFinal reports whether the same message would be refused again.
-func (a answer) isFinal() bool {
+// refusesForGood reports whether the same message would be refused again.
+func (a answer) refusesForGood() bool {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true
@@ -70,8 +71,9 @@ func (r *receiver) post(ctx context.Context, id string, body []byte) (answer, er
 	if !got.isSuccess() {
 		err = fmt.Errorf("%s answers with status %d", q.URL.Host, got.status)
 	}
-	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	got.retryAfter = time.Duration(max(0, min(seconds, int(maxRetryAfter.Seconds())))) * time.Second
+	if wait, ok := backoff.ParseRetryAfter(resp.Header.Get("Retry-After")); ok {
+		got.retryAfter = min(wait, maxRetryAfter)
+	}
 	return got, err
 }
 

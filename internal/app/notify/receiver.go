@@ -62,13 +62,13 @@ func newReceiver(e *Engine, n config.Notification, predecessor *receiver) *recei
 	return r
 }
 
-// withoutPos returns a notification without its place in the files, which does not matter.
-func withoutPos(n config.Notification) config.Notification {
+// withoutPlace returns a notification without its place in the files, which does not matter.
+func withoutPlace(n config.Notification) config.Notification {
 	n.Pos = yamldoc.Pos{}
 	return n
 }
 
-func (r *receiver) withoutPos() config.Notification { return withoutPos(r.Notification) }
+func (r *receiver) withoutPlace() config.Notification { return withoutPlace(r.Notification) }
 
 // start begins to send until ctx ends or stop is called. It must be called with Engine.mu held.
 func (r *receiver) start(ctx context.Context) {
@@ -133,13 +133,13 @@ func (r *receiver) follow() error {
 	return nil
 }
 
-// position returns the position of the receiver. If it could not be stored yet, it begins now.
+// position returns the position of the receiver. If positions could not be read so far, it reads
+// them; a receiver without one begins now.
 func (r *receiver) position() (uint64, error) {
 	if seq, known := r.engine.positions.find(r.Name); known {
 		return seq, nil
 	}
-	seq := r.engine.config.Journal.LastSeq()
-	return seq, r.engine.positions.add(r.ctx, r.Name, seq)
+	return r.engine.positions.add(r.ctx, r.Name, r.engine.config.Journal.LastSeq())
 }
 
 // wants reports whether the receiver is told about an event.
@@ -173,7 +173,7 @@ func (r *receiver) deliver(e journal.Event, delays *backoff.Backoff) bool {
 			return false
 		}
 		wait := max(delays.Next(), got.retryAfter)
-		if got.isFinal() || time.Now().Add(wait).After(until) {
+		if got.refusesForGood() || time.Now().Add(wait).After(until) {
 			r.drop(e, err)
 			return true
 		}

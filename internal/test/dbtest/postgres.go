@@ -43,8 +43,8 @@ func NewPostgres(t testing.TB) Database {
 	return db
 }
 
-// OpenPostgres opens a connection for checks in a database of NewPostgres itself. It is
-// closed with the test.
+// OpenPostgres opens a database of NewPostgres, for checks by the test itself. It is closed
+// with the test.
 func OpenPostgres(t testing.TB, db Database) *sql.DB {
 	t.Helper()
 	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'",

@@ -1991,4 +1991,19 @@ var mutations = []mutation{
 		r =`,
 		"./internal/failurelog TestBound",
 	},
+	{
+		"a receiver passes over calls if its position could not be read at first", "internal/app/notify/position.go",
+		`return next[name], p.set(ctx, next)`, `return last, p.set(ctx, next)`,
+		"./internal/app/notify TestEngine_FailedRead",
+	},
+	{
+		"a position that could not be stored is never stored", "internal/app/notify/position.go",
+		` && !p.unsaved {`, ` {`,
+		"./internal/app/notify TestEngine_FailedWrite",
+	},
+	{
+		"a page of the port of HTTP is of the origin of HTTPS", "org/hosts/authority.go",
+		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
+		"./gateway/auth TestHostCheck_HostAndOrigin",
+	},
 }

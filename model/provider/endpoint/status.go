@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 )
@@ -139,11 +140,8 @@ func retryAfter(h http.Header, text []byte) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
 		return clampDelay(ms / 1000)
 	}
-	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s >= 0 {
-		return clampDelay(s)
-	}
-	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return clampDelay(max(0, time.Until(at).Seconds()))
+	if wait, ok := backoff.ParseRetryAfter(h.Get("Retry-After")); ok {
+		return wait
 	}
 	for _, delay := range gjson.GetBytes(text, "error.details.#.retryDelay").Array() {
 		if d, err := time.ParseDuration(delay.Str); err == nil && d >= 0 {
@@ -153,9 +151,7 @@ func retryAfter(h http.Header, text []byte) time.Duration {
 	return 0
 }
 
-// clampDelay returns seconds as a duration of at most a day, since some providers
-// send nonsense.
+// clampDelay returns seconds as a duration of at most backoff.MaxRetryAfter.
 func clampDelay(seconds float64) time.Duration {
-	const day = 24 * time.Hour
-	return time.Duration(min(seconds, day.Seconds()) * float64(time.Second))
+	return time.Duration(min(seconds, backoff.MaxRetryAfter.Seconds()) * float64(time.Second))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Event is a server-sent event.
+// Event is an event of a stream: a server-sent event, or a message of another encoding.
 type Event struct {
 	Name string // "" if it has none
 	Data []byte // valid until the next event

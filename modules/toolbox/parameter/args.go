@@ -22,7 +22,7 @@ type Claims func(service string) (claims json.RawMessage, verified bool)
 //
 // The error is the error of the first invalid parameter, in order. Its code is
 // invalid_arguments, or unauthenticated if no verified service has the claim. It names
-// the parameter, also in the detail "parameter", and quotes the value unless the caller
+// the parameter, also in the detail "parameter", and quotes the value unless the model
 // must not see it.
 func (s *Set) ParseArguments(args json.RawMessage, claims Claims, secure json.RawMessage) (Values, error) {
 	g := argReader{set: s, claims: claims}
@@ -75,7 +75,7 @@ type argReader struct {
 	claims       Claims
 }
 
-// value returns the checked value of p, nil if it is optional and missing.
+// value returns the checked value of p. If it is missing, it is as missingValue says.
 func (g *argReader) value(p *parameter) (any, error) {
 	given, err := g.rawValue(p)
 	if err != nil {

@@ -6,26 +6,27 @@ import (
 )
 
 // Values are the checked values of one call. Printed, logged or marshalled, they
-// redact values that the caller did not write. These are secure values, claims,
+// redact values that the model did not write. These are secure values, claims,
 // and copies of either. The zero Values have no parameters.
 type Values struct {
 	set  *Set
 	list []any // indexed as set.list: nil, string, int64, float64, bool, []any, object
 }
 
-// BindValues returns the ordinary values, in order, for a database driver: nil, string,
-// int64, float64, bool, or for an array a slice such as []int64. A map is a string,
-// its JSON.
+// BindValues returns the values of the parameters that are bound, in order, for a database
+// driver: nil, string, int64, float64, bool, or for an array a slice such as []int64. A map is a
+// string, its JSON.
 func (v Values) BindValues() []any {
-	return v.ordinary(func(p *parameter, value any) any { return bindValue(p.spec, value) })
+	return v.boundValues(func(p *parameter, value any) any { return bindValue(p.spec, value) })
 }
 
 // BindTexts is BindValues for databases without arrays: an array is a string, its JSON.
 func (v Values) BindTexts() []any {
-	return v.ordinary(func(_ *parameter, value any) any { return plainValue(value) })
+	return v.boundValues(func(_ *parameter, value any) any { return plainValue(value) })
 }
 
-func (v Values) ordinary(convert func(p *parameter, value any) any) []any {
+// boundValues returns the converted values of all parameters but those of templates.
+func (v Values) boundValues(convert func(p *parameter, value any) any) []any {
 	list := make([]any, 0, len(v.list))
 	for i, value := range v.list {
 		if p := v.set.list[i]; !p.template {
@@ -57,7 +58,7 @@ func bindValue(f *typeSpec, value any) any {
 	return slice.Interface()
 }
 
-// goType returns the type of what bindable returns.
+// goType returns the type of what bindValue returns.
 func (f *typeSpec) goType() reflect.Type {
 	switch f.kind {
 	case TypeInteger:

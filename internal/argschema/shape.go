@@ -11,18 +11,18 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// maxWork limits the number of schemas that are visited for one KeySet, as nested combinations
+// maxWork limits the number of schemas that are visited for one Shape, as nested combinations
 // of references can multiply.
 const maxWork = 1 << 18
 
-// keySetOf returns the property names of every place that a schema describes: by properties,
+// shapeOf returns the property names of every place that a schema describes: by properties,
 // items, references or alternatives.
 //
-// If ruleSets can represent the whole schema, the KeySets have them, and stepsPerValue is the maximum
+// If ruleSets can represent the whole schema, the Shapes have them, and stepsPerValue is the maximum
 // number of steps for one value. Else stepsPerValue is 0 and there are no rules at all, since rules
 // that represent a part of a schema would accept too much.
-func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, stepsPerValue int, err error) {
-	b := keySetBuilder{keySets: map[string]*strictjson.KeySet{}}
+func shapeOf(schema *jsonschema.Schema) (keys *strictjson.Shape, stepsPerValue int, err error) {
+	b := shapeBuilder{shapes: map[string]*strictjson.Shape{}}
 	keys = b.build([]*jsonschema.Schema{schema})
 	if b.work > maxWork {
 		return nil, 0, errors.New("references combine into too many different schemas")
@@ -35,18 +35,18 @@ func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, stepsPerValue
 	return keys, b.stepsPerValue, nil
 }
 
-// keySetBuilder builds one KeySet for each set of schemas that apply to one place.
-type keySetBuilder struct {
-	keySets map[string]*strictjson.KeySet // by schemaKey
-	work    int                           // schemas visited; building stops at maxWork
+// shapeBuilder builds one Shape for each set of schemas that apply to one place.
+type shapeBuilder struct {
+	shapes map[string]*strictjson.Shape // by schemaKey
+	work   int                          // schemas visited; building stops at maxWork
 
 	stepsPerValue int  // the maximum steps of the schemas of one place
 	incomplete    bool // there is a place without rules
 }
 
-// build returns the KeySet of the places that all of the schemas describe, nil if there are no
+// build returns the Shape of the places that all of the schemas describe, nil if there are no
 // schemas.
-func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
+func (b *shapeBuilder) build(schemas []*jsonschema.Schema) *strictjson.Shape {
 	all := closure(schemas)
 	b.work += 1 + len(all)
 	if len(all) == 0 || b.work > maxWork {
@@ -55,11 +55,11 @@ func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
 	only := single(schemas)
 	b.incomplete = b.incomplete || only == nil
 	id := schemaKey(all)
-	if s, ok := b.keySets[id]; ok {
+	if s, ok := b.shapes[id]; ok {
 		return s
 	}
-	s := new(strictjson.KeySet)
-	b.keySets[id] = s // before fill, as schemas may contain themselves
+	s := new(strictjson.Shape)
+	b.shapes[id] = s // before fill, as schemas may contain themselves
 	b.fill(s, all)
 	b.addRules(s, only)
 	b.stepsPerValue = max(b.stepsPerValue, totalWeight(all))
@@ -67,7 +67,7 @@ func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
 }
 
 // addRules adds the rules of the only schema of a place.
-func (b *keySetBuilder) addRules(s *strictjson.KeySet, only *jsonschema.Schema) {
+func (b *shapeBuilder) addRules(s *strictjson.Shape, only *jsonschema.Schema) {
 	if b.incomplete {
 		return
 	}
@@ -90,14 +90,14 @@ func single(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
 }
 
 // dropRules removes the rules of all places.
-func (b *keySetBuilder) dropRules() {
-	for _, s := range b.keySets {
+func (b *shapeBuilder) dropRules() {
+	for _, s := range b.shapes {
 		s.Rules = nil
 	}
 }
 
 // fill adds the names, elements and other values of a place with the given schemas.
-func (b *keySetBuilder) fill(s *strictjson.KeySet, all []*jsonschema.Schema) {
+func (b *shapeBuilder) fill(s *strictjson.Shape, all []*jsonschema.Schema) {
 	for _, name := range propertyNames(all) {
 		if b.work > maxWork {
 			return

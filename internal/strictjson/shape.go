@@ -5,29 +5,29 @@ import (
 	"unicode/utf8"
 )
 
-// KeySet has the property names that are known at one place of a document, and the KeySets of
+// Shape has the property names that are known at one place of a document, and the Shapes of
 // the values below. A key that differs from a known name in case only is rejected.
 // encoding/json would assign its value to the field of that name, while other readers would
 // not find it.
 //
-// The zero KeySet and nil have no names and no rules. Build a KeySet with Add and its fields
+// The zero Shape and nil have no names and no rules. Build a Shape with Add and its fields
 // before its first use and do not change it after that. It may contain itself.
-type KeySet struct {
-	Items *KeySet  // of the elements of an array
-	Other *KeySet  // of the values of unknown names
+type Shape struct {
+	Items *Shape   // of the elements of an array
+	Other *Shape   // of the values of unknown names
 	Rules KeyRules // of the value itself, for Read; nil allows every value
 
 	// FoldKeys rejects two unknown keys of an object that differ in case only.
 	FoldKeys bool
 
 	names  KeyIndex
-	values []*KeySet         // by the number of the name
+	values []*Shape          // by the number of the name
 	folded map[string]string // the known names by their folded form
 }
 
-// Add adds a known name. value is the KeySet of its value and may be nil. Adding a name again
-// replaces the KeySet of its value.
-func (s *KeySet) Add(name string, value *KeySet) {
+// Add adds a known name. value is the Shape of its value and may be nil. Adding a name again
+// replaces the Shape of its value.
+func (s *Shape) Add(name string, value *Shape) {
 	if at := s.names.Find([]byte(name)); at >= 0 {
 		s.values[at] = value
 		return
@@ -42,7 +42,7 @@ func (s *KeySet) Add(name string, value *KeySet) {
 
 // Places returns a set of known names, in the form that Rules.FitsObject receives. It reports
 // false if a name is unknown or not among the first 64 that were added.
-func (s *KeySet) Places(names []string) (set uint64, ok bool) {
+func (s *Shape) Places(names []string) (set uint64, ok bool) {
 	for _, name := range names {
 		at := s.number([]byte(name))
 		if at < 0 || at >= 64 {
@@ -54,7 +54,7 @@ func (s *KeySet) Places(names []string) (set uint64, ok bool) {
 }
 
 // number returns the number of key among the known names, -1 if it is unknown.
-func (s *KeySet) number(key []byte) int {
+func (s *Shape) number(key []byte) int {
 	if s == nil {
 		return -1
 	}
@@ -63,7 +63,7 @@ func (s *KeySet) number(key []byte) int {
 
 // caseVariant returns the known name that an unknown key differs from in case only, "" if there
 // is none. at is the number of key.
-func (s *KeySet) caseVariant(key []byte, at int) string {
+func (s *Shape) caseVariant(key []byte, at int) string {
 	if at >= 0 || s == nil || len(s.values) == 0 {
 		return ""
 	}
@@ -71,8 +71,8 @@ func (s *KeySet) caseVariant(key []byte, at int) string {
 	return s.folded[string(appendFolded(buffer[:0], key))]
 }
 
-// property returns the KeySet of the value of the key with the number at.
-func (s *KeySet) property(at int) *KeySet {
+// property returns the Shape of the value of the key with the number at.
+func (s *Shape) property(at int) *Shape {
 	switch {
 	case s == nil:
 		return nil
@@ -82,8 +82,8 @@ func (s *KeySet) property(at int) *KeySet {
 	return s.values[at]
 }
 
-// element returns the KeySet of the elements of an array.
-func (s *KeySet) element() *KeySet {
+// element returns the Shape of the elements of an array.
+func (s *Shape) element() *Shape {
 	if s == nil {
 		return nil
 	}
@@ -91,13 +91,13 @@ func (s *KeySet) element() *KeySet {
 }
 
 // unique reports whether the elements of an array must differ.
-func (s *KeySet) unique() bool { return s != nil && s.Rules != nil && s.Rules.UniqueElements() }
+func (s *Shape) unique() bool { return s != nil && s.Rules != nil && s.Rules.UniqueElements() }
 
 // closed reports whether an object may have known names only.
-func (s *KeySet) closed() bool { return s != nil && s.Rules != nil && s.Rules.KnownNamesOnly() }
+func (s *Shape) closed() bool { return s != nil && s.Rules != nil && s.Rules.KnownNamesOnly() }
 
 // foldsKeys reports whether unknown keys may not differ in case only.
-func (s *KeySet) foldsKeys() bool { return s != nil && s.FoldKeys }
+func (s *Shape) foldsKeys() bool { return s != nil && s.FoldKeys }
 
 // appendFolded appends the case-folded form of name, as encoding/json compares field names.
 func appendFolded(out, name []byte) []byte {
