@@ -1750,6 +1750,22 @@ var mutations = []mutation{
 		"./runtime TestApproval_TaskAfterTask",
 	},
 	{
+		"a broker lets in the tool services of other brokers", "internal/app/brokers.go",
+		`cmp.Or(s.Broker, embeddedBroker) != a.broker`, `s.Broker == a.broker+"x"`,
+		"./internal/app TestToolService_HasAnAccountAtItsBrokerOnly",
+	},
+	{
+		"the password of a broker is not redacted", "internal/app/secrets.go",
+		`		list = append(list, string(b.Password))
+`, "		_ = b\n",
+		"./internal/app TestConfigSecrets_HasPasswordsOfBrokers",
+	},
+	{
+		"a key in use is dropped before a key that was replaced", "internal/app/secrets.go",
+		`return count[k.model] > 1`, `return count[k.model] > 0`,
+		"./internal/app TestFetchedKeys_KeepTheKeysInUse",
+	},
+	{
 		"a chain of tasks forgets who started it", "internal/app/trigger/due.go",
 		`Starter: cmp.Or(task.Trigger.Starter, task.Caller)}`, `Starter: cmp.Or(task.Caller, task.Trigger.Starter)}`,
 		"./internal/app TestFireDue_AfterRole",
