@@ -2,7 +2,9 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -80,6 +82,9 @@ func NullableRoleFields() []string {
 	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result", "agent", "states", "bind"}
 }
 
+// NullableLimits are the limits of a RoleRequest that may be null.
+func NullableLimits() []string { return []string{"rounds", "budget", "depth", "hires", "seconds"} }
+
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.
 func (q RoleRequest) MarshalJSON() ([]byte, error) {
 	type plain RoleRequest
@@ -91,8 +96,23 @@ func (q RoleRequest) MarshalJSON() ([]byte, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
+	limits := map[string]json.RawMessage{}
+	if text := fields["limits"]; text != nil {
+		if err := json.Unmarshal(text, &limits); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range q.Defaults {
+		if limit, ok := strings.CutPrefix(string(f), "limits."); ok {
+			limits[limit] = json.RawMessage("null")
+			continue
+		}
 		fields[string(f)] = json.RawMessage("null")
+	}
+	if len(limits) > 0 && !slices.Contains(q.Defaults, org.LimitsField) {
+		if fields["limits"], err = json.Marshal(limits); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(fields)
 }

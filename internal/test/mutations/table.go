@@ -716,6 +716,22 @@ var mutations = []mutation{
 		"./org TestTask_Groups",
 	},
 	{
+		"removing one limit of a role removes its budget", "org/role_defaults.go",
+		`		l.Rounds = 0`, `		*l = AgentLimits{}`,
+		"./org TestUpdateRole_RemovesSingleLimits",
+	},
+	{
+		"a limit of null keeps its value", "gateway/request.go",
+		`			nulls = append(nulls, nullMembers(key.Str, value, nullable)...)
+`, "",
+		"./gateway TestUpdateRole_RemovesSingleLimits",
+	},
+	{
+		"a limit of 0 removes all limits of a role", "cmd/command_role.go",
+		`org.RoleField("limits."+name)`, `org.LimitsField`,
+		"./cmd TestRoleUpdate_RemovesSingleLimits",
+	},
+	{
 		"a deleted role keeps its permissions", "org/role.go",
 		`	if r.Status != Active {
 		return constraint`, `	if r.Status == "" {
