@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -96,25 +95,32 @@ func (q RoleRequest) MarshalJSON() ([]byte, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
-	limits := map[string]json.RawMessage{}
-	if text := fields["limits"]; text != nil {
-		if err := json.Unmarshal(text, &limits); err != nil {
-			return nil, err
-		}
-	}
 	for _, f := range q.Defaults {
-		if limit, ok := strings.CutPrefix(string(f), "limits."); ok {
-			limits[limit] = json.RawMessage("null")
-			continue
-		}
-		fields[string(f)] = json.RawMessage("null")
-	}
-	if len(limits) > 0 && !slices.Contains(q.Defaults, org.LimitsField) {
-		if fields["limits"], err = json.Marshal(limits); err != nil {
+		if err := setNull(fields, f); err != nil {
 			return nil, err
 		}
 	}
 	return json.Marshal(fields)
+}
+
+// setNull sets a field of a request to null. A limit is a member of limits, unless all are null.
+func setNull(fields map[string]json.RawMessage, f org.RoleField) (err error) {
+	limit, isLimit := strings.CutPrefix(string(f), "limits.")
+	if !isLimit {
+		fields[string(f)] = json.RawMessage("null")
+		return nil
+	}
+	limits := map[string]json.RawMessage{}
+	if text := fields["limits"]; string(text) == "null" {
+		return nil
+	} else if text != nil {
+		if err := json.Unmarshal(text, &limits); err != nil {
+			return err
+		}
+	}
+	limits[limit] = json.RawMessage("null")
+	fields["limits"], err = json.Marshal(limits)
+	return err
 }
 
 // RevisionTag returns the ETag of a revision of a role.
