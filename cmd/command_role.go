@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -267,12 +268,12 @@ func gatedText(g toolgroups.Gating) string {
 	return "yes"
 }
 
-// noRole is the value of --tasks-as for no role, and of lists for none. A role of this name is
-// named by its id.
-const noRole = "none"
+// noneWord is the value of --tasks-as for no role, of --bind for no bounds, and of lists for none.
+// A role of this name is named by its id.
+const noneWord = "none"
 
 // isNone reports whether a list of a flag is the word none.
-func isNone(list []string) bool { return slices.Equal(list, []string{noRole}) }
+func isNone(list []string) bool { return slices.Equal(list, []string{noneWord}) }
 
 // resolveTasksAs replaces the beginning of an id in a request by the id.
 func resolveTasksAs(ctx context.Context, api *client.Client, q client.RoleRequest) (err error) {
@@ -304,7 +305,7 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 	if o.flags.Changed("server") {
 		q.Server = &o.server
 	}
-	if o.tasksAs != "" && o.tasksAs != noRole {
+	if o.tasksAs != "" && o.tasksAs != noneWord {
 		q.Tasks = &client.TasksRequest{As: o.tasksAs}
 	}
 	if o.flags.Changed("agent-groups") && !isNone(o.agentGroups) {
@@ -330,7 +331,7 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 
 // readBounds returns the bounds in a file, nil without a file and for none.
 func readBounds(path string) (json.RawMessage, error) {
-	if path == "" || path == noRole {
+	if path == "" || path == noneWord {
 		return nil, nil
 	}
 	text, err := os.ReadFile(path)
@@ -351,15 +352,20 @@ func (o *roleOptions) resetFields(q client.RoleRequest) (fields []org.RoleField)
 	}{
 		{o.flags.Changed("description") && q.Description == "", org.DescriptionField},
 		{o.flags.Changed("prompt") && q.Prompt == "", org.PromptField}, {o.flags.Changed("model") && q.Model == "", org.ModelField},
-		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits == (org.AgentLimits{}), org.LimitsField},
+		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField},
 		{o.flags.Changed("tasks-as") && q.Tasks == nil, org.TasksField},
 		{o.flags.Changed("result") && q.Result == nil, org.ResultField},
-		{o.flags.Changed("agent-groups") && q.Agent == nil, org.AgentField}, {isNone(o.states), org.StatesField},
+		{o.flags.Changed("agent-groups") && q.Agent == nil, org.AgentField}, {o.flags.Changed("states") && len(q.States) == 0, org.StatesField},
 		{o.flags.Changed("bind") && q.Bind == nil, org.BindField},
-		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
+		{o.use.toDefault, org.UseField}, {o.grant.toDefault, org.GrantField},
 	} {
 		if f.reset {
 			fields = append(fields, f.field)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.limits)) {
+		if o.limits[name] == 0 {
+			fields = append(fields, org.RoleField("limits."+name))
 		}
 	}
 	return fields
@@ -379,10 +385,10 @@ func (o *roleOptions) isChange() (change bool) {
 
 // groupOptions are four flags that select tool groups: some, all, none or the default.
 type groupOptions struct {
-	flag              string
-	ids               []string
-	all, none, preset bool
-	given             func() bool // reports whether ids were given
+	flag                 string
+	ids                  []string
+	all, none, toDefault bool
+	given                func() bool // reports whether ids were given
 }
 
 func (o *groupOptions) addFlags(flags *pflag.FlagSet, name, what string) {
@@ -391,13 +397,13 @@ func (o *groupOptions) addFlags(flags *pflag.FlagSet, name, what string) {
 	flags.StringSliceVar(&o.ids, name, nil, "tool `groups` "+what)
 	flags.BoolVar(&o.all, name+"-all", false, "all tool groups, including future ones")
 	flags.BoolVar(&o.none, name+"-none", false, "no tool groups")
-	flags.BoolVar(&o.preset, name+"-default", false, "the tool groups of a role that is created without these flags")
+	flags.BoolVar(&o.toDefault, name+"-default", false, "the tool groups of a role that is created without these flags")
 }
 
 // set returns the selected groups; nil if no flag is given, or the default.
 func (o *groupOptions) set() (*toolgroups.GroupSet, error) {
 	chosen, n := toolgroups.SetOfNames(o.ids...), 0
-	for _, on := range []bool{o.given(), o.all, o.none, o.preset} {
+	for _, on := range []bool{o.given(), o.all, o.none, o.toDefault} {
 		if on {
 			n++
 		}
@@ -407,7 +413,7 @@ func (o *groupOptions) set() (*toolgroups.GroupSet, error) {
 		return nil, usageError{fmt.Errorf("--%s, --%s-all, --%s-none and --%s-default are mutually exclusive", o.flag, o.flag, o.flag, o.flag)}
 	case o.given() && slices.Equal(o.ids, []string{}), slices.Contains(o.ids, ""):
 		return nil, usageError{fmt.Errorf("--%s has an empty group id; use --%s-none for no groups", o.flag, o.flag)}
-	case n == 0, o.preset:
+	case n == 0, o.toDefault:
 		return nil, nil
 	case o.all:
 		chosen = toolgroups.AllGroups()
@@ -510,10 +516,11 @@ are spawned of it from now on. Agents of ended tasks are left out. At most 100 o
 are listed; the others are counted. The change is effective when the command returns: no call that
 it forbids starts afterwards. Roles of the configuration are changed in its file.
 
---use-default, --grant-default, --tasks-as none and an empty --description, --prompt,
---model, --server, --pattern or --result set the field to what a new role gets. Updates of
-one role take effect one after another; --revision rejects the change if there was another
-one since.`,
+--use-default, --grant-default, --tasks-as none, --agent-groups none, --states none,
+--bind none and an empty --description, --prompt, --model, --server, --states, --pattern
+or --result set the field to what a new role gets. A limit of 0 in --limits is removed;
+the other limits stay. Updates of one role take effect one after another; --revision
+rejects the change if there was another one since.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
   rolecall role update analyst --use-default --limits rounds=20 --revision 2
@@ -539,7 +546,7 @@ func runRoleUpdate(ctx context.Context, c *common, ref string, o *roleOptions) e
 		return usageError{errors.New("--revision 0 does not exist; the first revision of a role is 1")}
 	}
 	if !o.isChange() {
-		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --pattern, --result, --bind or --limits")}
+		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --agent-groups, --states, --pattern, --result, --bind or --limits")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {

@@ -235,6 +235,38 @@ func TestRole_FlagsSetFieldsAndDefaults(t *testing.T) {
 	}
 }
 
+// A limit of 0 is removed alone. The others stay, also the budget, for which there is no flag.
+func TestRoleUpdate_RemovesSingleLimits(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, dir, "role", "create", "clerk", "--use", "console", "--limits", "rounds=4,depth=3,hires=2")
+	for _, step := range []struct{ limits, want string }{
+		{"rounds=0", `{"depth":3,"hires":2}`}, {"rounds=5,depth=0", `{"rounds":5,"hires":2}`}, {"hires=0,rounds=0", `null`},
+	} {
+		mustRun(t, dir, "role", "update", "clerk", "--limits", step.limits)
+		var role struct{ Limits json.RawMessage }
+		if err := json.Unmarshal([]byte(mustRun(t, dir, "role", "show", "clerk", "--json")), &role); err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if role.Limits == nil {
+			role.Limits = json.RawMessage("null")
+		}
+		if err := json.Compact(&got, role.Limits); err != nil || got.String() != step.want {
+			t.Errorf("%s: %v, got the limits %s, want %s", step.limits, err, got.String(), step.want)
+		}
+	}
+}
+
+// An empty list of states is none, not the states of before.
+func TestRoleUpdate_EmptyStatesAreNone(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, dir, "role", "create", "clerk", "--use", "console", "--states", "draft")
+	mustRun(t, dir, "role", "update", "clerk", "--states", "")
+	if text := mustRun(t, dir, "role", "show", "clerk"); strings.Contains(text, "draft") {
+		t.Errorf("role show prints\n%s", text)
+	}
+}
+
 func TestRoleShow_JSONIsTheRecord(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--allow-unknown", "--grant-none")

@@ -176,12 +176,25 @@ func (s *schemas) structSchema(t reflect.Type, answered bool) *jsonschema.Schema
 	case reflect.TypeFor[wire.FlowAgentRequest]():
 		allowNull(schema, nullableFlowFields)
 	case reflect.TypeFor[wire.RoleRequest]():
+		s.addLimitsChange()
+		schema.Properties["limits"].Ref = "#/components/schemas/" + limitsChange
 		allowNull(schema, wire.NullableRoleFields())
 	}
 	if answered {
 		schema.AdditionalProperties = nil
 	}
 	return schema
+}
+
+// limitsChange is the component of the limits in a RoleRequest, which may be null.
+const limitsChange = "AgentLimitsChange"
+
+// addLimitsChange adds the component limitsChange.
+func (s *schemas) addLimitsChange() {
+	schema := s.structSchema(reflect.TypeFor[org.AgentLimits](), false)
+	allowNull(schema, wire.NullableLimits())
+	schema.Description = "AgentLimitsChange are AgentLimits in a request. A limit that is null is removed."
+	s.components[limitsChange] = schema
 }
 
 // innerTypes returns the types of the fields of a struct that have schemas of their own.

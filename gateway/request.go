@@ -99,10 +99,13 @@ func shapeOf(t reflect.Type) *strictjson.Shape {
 }
 
 // nullFields returns the fields that are null. It rejects null fields that are not in nullable,
-// because null could mean "unchanged", "none" or "all".
+// because null could mean "unchanged", "none" or "all". A name such as "limits.rounds" in nullable is
+// that of a member of an object.
 func nullFields(data []byte, nullable []string) (nulls []string, err error) {
 	gjson.ParseBytes(data).ForEach(func(key, value gjson.Result) bool {
 		switch {
+		case value.IsObject():
+			nulls = append(nulls, nullMembers(key.Str, value, nullable)...)
 		case value.Type != gjson.Null:
 		case slices.Contains(nullable, key.Str):
 			nulls = append(nulls, key.Str)
@@ -112,6 +115,17 @@ func nullFields(data []byte, nullable []string) (nulls []string, err error) {
 		return err == nil
 	})
 	return nulls, err
+}
+
+// nullMembers returns the members of the object in a field that are null and in nullable.
+func nullMembers(field string, object gjson.Result, nullable []string) (nulls []string) {
+	object.ForEach(func(key, value gjson.Result) bool {
+		if name := field + "." + key.Str; value.Type == gjson.Null && slices.Contains(nullable, name) {
+			nulls = append(nulls, name)
+		}
+		return true
+	})
+	return nulls
 }
 
 // bodyError translates an error of encoding/json into a message without Go type

@@ -22,9 +22,13 @@ import (
 )
 
 // decodeChange reads the body of a change of a role. A field that is null gets its
-// default.
+// default, and so does a limit that is null.
 func decodeChange(r *http.Request) (wire.RoleRequest, error) {
-	q, nulls, err := decodeNullable[wire.RoleRequest](r, wire.NullableRoleFields())
+	nullable := wire.NullableRoleFields()
+	for _, name := range wire.NullableLimits() {
+		nullable = append(nullable, "limits."+name)
+	}
+	q, nulls, err := decodeNullable[wire.RoleRequest](r, nullable)
 	for _, name := range nulls {
 		q.Defaults = append(q.Defaults, org.RoleField(name))
 	}

@@ -199,6 +199,22 @@ func TestUpdateRole_SetsFieldsAndDefaults(t *testing.T) {
 	}
 }
 
+// A limit that is null is removed. The other limits stay.
+func TestUpdateRole_RemovesSingleLimits(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","limits":{"rounds":7,"depth":3,"hires":4,"budget":{"tokens":9000}}}`)
+	change := gatewaytest.GetJSON[wire.RoleChange](t, f, "PATCH /api/v1/roles/clerk", `{"limits":{"rounds":null,"depth":2}}`)
+	want := org.AgentLimits{Budget: org.ModelAllowance{Tokens: 9000}, LineLimits: org.LineLimits{Depth: 2, Hires: 4}}
+	if got := change.Role.Limits; got != want {
+		t.Errorf("got the limits %+v, want %+v", got, want)
+	}
+	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Limits: org.AgentLimits{Rounds: 5}, Defaults: []org.RoleField{org.DepthField, org.BudgetField}}, false)
+	want = org.AgentLimits{Rounds: 5, LineLimits: org.LineLimits{Hires: 4}}
+	if got := change.Role.Limits; err != nil || got != want {
+		t.Errorf("%v, got the limits %+v, want %+v", err, got, want)
+	}
+}
+
 // Two updates at once without If-Match both succeed, and neither mixes with the other.
 func TestUpdateRole_Concurrent(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)

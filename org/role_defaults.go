@@ -6,7 +6,7 @@ import (
 )
 
 // RoleField is a field of a role that an update can set to its default, as Role names it in
-// JSON.
+// JSON. A field within limits follows "limits.".
 type RoleField string
 
 // The fields that have a default.
@@ -17,6 +17,11 @@ const (
 	UseField         RoleField = "toolGroups"
 	GrantField       RoleField = "grant"
 	LimitsField      RoleField = "limits"
+	RoundsField      RoleField = "limits.rounds"
+	BudgetField      RoleField = "limits.budget"
+	DepthField       RoleField = "limits.depth"
+	HiresField       RoleField = "limits.hires"
+	SecondsField     RoleField = "limits.seconds"
 	HostsField       RoleField = "hosts"
 	PatternField     RoleField = "pattern"
 	ToolGatedField   RoleField = "toolGated"
@@ -63,9 +68,30 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 	case BindField:
 		spec.Bind = nil
 	default:
-		return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
+		if !spec.Limits.remove(field) {
+			return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
+		}
 	}
 	return nil
+}
+
+// remove removes one limit. It reports false if the field is not a limit.
+func (l *AgentLimits) remove(field RoleField) bool {
+	switch field {
+	case RoundsField:
+		l.Rounds = 0
+	case BudgetField:
+		l.Budget = ModelAllowance{}
+	case DepthField:
+		l.Depth = 0
+	case HiresField:
+		l.Hires = 0
+	case SecondsField:
+		l.Seconds = 0
+	default:
+		return false
+	}
+	return true
 }
 
 // defaultUse returns the Use of a role that is created without one, within limits.

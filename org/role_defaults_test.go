@@ -44,6 +44,32 @@ func TestUpdateRole_SetsDefaults(t *testing.T) {
 	wantCode(t, err, errcode.InvalidRole, "name")
 }
 
+// An update removes the limits that it names. It sets others and keeps the rest.
+func TestUpdateRole_RemovesSingleLimits(t *testing.T) {
+	f := newFixture(t)
+	full := org.AgentLimits{Rounds: 3, Budget: org.ModelAllowance{Tokens: 9000}, LineLimits: org.LineLimits{Depth: 4, Hires: 5, Seconds: 60}}
+	for field, without := range map[org.RoleField]func(*org.AgentLimits){
+		org.RoundsField: func(l *org.AgentLimits) { l.Rounds = 0 }, org.BudgetField: func(l *org.AgentLimits) { l.Budget = org.ModelAllowance{} },
+		org.DepthField: func(l *org.AgentLimits) { l.Depth = 0 }, org.HiresField: func(l *org.AgentLimits) { l.Hires = 0 },
+		org.SecondsField: func(l *org.AgentLimits) { l.Seconds = 0 },
+	} {
+		role := f.role(operator, org.RoleSpec{Use: of("docs"), Limits: full})
+		f.update(role.ID, org.RoleSpec{Defaults: []org.RoleField{field}})
+		got, _ := f.RoleByID(role.ID)
+		want := full
+		if without(&want); got.Limits != want {
+			t.Errorf("the default of %s: got %+v, want %+v", field, got.Limits, want)
+		}
+	}
+	role := f.role(operator, org.RoleSpec{Use: of("docs"), Limits: full})
+	f.update(role.ID, org.RoleSpec{Limits: org.AgentLimits{LineLimits: org.LineLimits{Depth: 2}}, Defaults: []org.RoleField{org.RoundsField}})
+	want := full
+	want.Rounds, want.Depth = 0, 2
+	if got, _ := f.RoleByID(role.ID); got.Limits != want {
+		t.Errorf("got %+v, want %+v", got.Limits, want)
+	}
+}
+
 // An update of another revision than the current one changes nothing.
 func TestUpdateRole_RejectsOtherRevision(t *testing.T) {
 	f := newFixture(t)

@@ -19,7 +19,7 @@ const readSuffix = ":read"
 
 // ReadPart returns the id of the read part of a group. The read part of a read part is itself.
 func (id GroupID) ReadPart() GroupID {
-	if _, reads := id.WholeGroup(); reads {
+	if _, isPart := id.WholeGroup(); isPart {
 		return id
 	}
 	return id + readSuffix
@@ -27,9 +27,9 @@ func (id GroupID) ReadPart() GroupID {
 
 // WholeGroup returns the id of the group of which id is the read part, and true. For all other
 // ids it returns id and false: there is no read part of a read part.
-func (id GroupID) WholeGroup() (whole GroupID, reads bool) {
-	text, reads := strings.CutSuffix(string(id), readSuffix)
-	if !reads || strings.HasSuffix(text, readSuffix) {
+func (id GroupID) WholeGroup() (whole GroupID, isPart bool) {
+	text, isPart := strings.CutSuffix(string(id), readSuffix)
+	if !isPart || strings.HasSuffix(text, readSuffix) {
 		return id, false
 	}
 	return GroupID(text), true
@@ -62,8 +62,8 @@ func (g *group) isPartOf(other *group) bool {
 // empty nor the whole. Groups with hours count as open.
 func (s *Snapshot) hasOwnReadPart(g *group) bool {
 	members := s.allMembers(g)
-	reads := countReads(members)
-	return reads > 0 && reads < len(members)
+	readOnly := countReads(members)
+	return readOnly > 0 && readOnly < len(members)
 }
 
 // countReads returns the number of ReadOnly tools.

@@ -75,17 +75,17 @@ func (t *TokenStore) verifyInSet(r *http.Request, set *issuerSet, token string, 
 	return t.verifyAndRemember(r, set, guard, token, digest)
 }
 
-// verifyWithGuard returns the principal of a token that an issuer of a set verifies, or of a token
-// that is remembered by its digest.
-func (t *TokenStore) verifyWithGuard(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
+// rememberedOrVerify returns the principal of a token that is remembered by its digest, or else of
+// a token that an issuer of a set verifies.
+func (t *TokenStore) rememberedOrVerify(r *http.Request, set *issuerSet, guard *issuerGuard, token string, digest [sha256.Size]byte) (identity.Principal, error) {
 	if p, ok := t.remembered(set, digest); ok {
 		return p, nil
 	}
 	return t.verifyAndRemember(r, set, guard, token, digest)
 }
 
-// remembered returns the principal of a token that need not be verified now. While tokens are kept, a
-// token of a caller without one has to be.
+// remembered returns the principal of a token that need not be verified now. If tokens are kept,
+// the token of a caller counts as remembered only while one is kept for that caller.
 func (t *TokenStore) remembered(set *issuerSet, digest [sha256.Size]byte) (identity.Principal, bool) {
 	p, ok := set.verified.find(digest, t.clock.Now())
 	if ok && t.keeps(p) {

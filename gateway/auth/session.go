@@ -305,7 +305,7 @@ func (t *TokenStore) byIDToken(r *http.Request, c credential) (identity.Principa
 		if guard == nil {
 			return identity.Principal{}, errInvalidToken(errors.New("the issuer of the session was removed"))
 		}
-		p, err := t.verifyWithGuard(r, set, guard, c.idToken, c.digest)
+		p, err := t.rememberedOrVerify(r, set, guard, c.idToken, c.digest)
 		if t.issuers.Load() == set {
 			return p, err
 		}

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -80,6 +81,9 @@ func NullableRoleFields() []string {
 	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result", "agent", "states", "bind"}
 }
 
+// NullableLimits are the limits of a RoleRequest that may be null.
+func NullableLimits() []string { return []string{"rounds", "budget", "depth", "hires", "seconds"} }
+
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.
 func (q RoleRequest) MarshalJSON() ([]byte, error) {
 	type plain RoleRequest
@@ -92,9 +96,31 @@ func (q RoleRequest) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	for _, f := range q.Defaults {
-		fields[string(f)] = json.RawMessage("null")
+		if err := setNull(fields, f); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(fields)
+}
+
+// setNull sets a field of a request to null. A limit is a member of limits, unless all are null.
+func setNull(fields map[string]json.RawMessage, f org.RoleField) (err error) {
+	limit, isLimit := strings.CutPrefix(string(f), "limits.")
+	if !isLimit {
+		fields[string(f)] = json.RawMessage("null")
+		return nil
+	}
+	limits := map[string]json.RawMessage{}
+	if text := fields["limits"]; string(text) == "null" {
+		return nil
+	} else if text != nil {
+		if err := json.Unmarshal(text, &limits); err != nil {
+			return err
+		}
+	}
+	limits[limit] = json.RawMessage("null")
+	fields["limits"], err = json.Marshal(limits)
+	return err
 }
 
 // RevisionTag returns the ETag of a revision of a role.

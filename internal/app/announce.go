@@ -229,10 +229,10 @@ func (n *announcements) unload(ctx context.Context, old, now *announcePolicy) (e
 
 // stopExcept stops receiving announcements at the other brokers.
 func (n *announcements) stopExcept(keep map[string]bool) {
-	for print, one := range n.open {
-		if !keep[print] {
+	for fingerprint, one := range n.open {
+		if !keep[fingerprint] {
 			one.stop()
-			delete(n.open, print)
+			delete(n.open, fingerprint)
 		}
 	}
 }
@@ -240,8 +240,8 @@ func (n *announcements) stopExcept(keep map[string]bool) {
 // receiveFrom receives the announcements at a broker, unless it does already. It does not wait for
 // a broker that is not embedded.
 func (n *announcements) receiveFrom(b config.Broker) error {
-	print := brokerFingerprint(b)
-	if _, ok := n.open[print]; ok {
+	fingerprint := brokerFingerprint(b)
+	if _, ok := n.open[fingerprint]; ok {
 		return nil
 	}
 	driver, release, err := n.app.brokers.acquire(b)
@@ -261,7 +261,7 @@ func (n *announcements) receiveFrom(b config.Broker) error {
 			n.app.options.Warn.Error("broker not closed", "broker", b.Name, "error", err)
 		}
 	}()
-	n.open[print] = openAnnouncements{stop: func() { cancel(); <-done }}
+	n.open[fingerprint] = openAnnouncements{stop: func() { cancel(); <-done }}
 	if b.URL == "" {
 		<-tried
 	}

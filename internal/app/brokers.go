@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -94,10 +95,10 @@ func (b *brokers) driverConfig(c config.Broker) broker.Config {
 
 // acquire returns the driver of a broker, and what releases it.
 func (b *brokers) acquire(c config.Broker) (broker.Driver, func() error, error) {
-	print := brokerFingerprint(c)
+	fingerprint := brokerFingerprint(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := b.open[print]
+	one := b.open[fingerprint]
 	if one == nil {
 		k, ok := b.findKind(c.Type)
 		if !ok {
@@ -111,28 +112,28 @@ func (b *brokers) acquire(c config.Broker) (broker.Driver, func() error, error) 
 		if b.open == nil {
 			b.open = map[string]*openBroker{}
 		}
-		b.open[print] = one
+		b.open[fingerprint] = one
 	}
 	one.uses++
-	return one.driver, sync.OnceValue(func() error { return b.release(print) }), nil
+	return one.driver, sync.OnceValue(func() error { return b.release(fingerprint) }), nil
 }
 
 // release ends one use of a broker, and closes it after the last one.
-func (b *brokers) release(print string) error {
+func (b *brokers) release(fingerprint string) error {
 	b.mu.Lock()
-	one := b.open[print]
+	one := b.open[fingerprint]
 	one.uses--
 	if one.uses > 0 {
 		b.mu.Unlock()
 		return nil
 	}
-	delete(b.open, print)
+	delete(b.open, fingerprint)
 	b.mu.Unlock()
 	return one.driver.Close()
 }
 
-// disconnectInvalid disconnects the services that the configuration in service does not have any more,
-// from brokers in this process.
+// disconnectInvalid disconnects, from brokers in this process, the services whose accounts are not
+// valid any more, or have other queues.
 func (b *brokers) disconnectInvalid() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,7 +215,8 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 }
 
 // accounts authenticates tool services at one embedded broker, by their keys. These are the
-// services of the configuration in service, and the services that may announce themselves there.
+// services of the configuration in service that have this broker, and the services that may
+// announce themselves there.
 type accounts struct {
 	*App
 	broker string
@@ -228,6 +230,9 @@ func (a *accounts) FindAccount(service, password string) (broker.Queues, bool) {
 	}
 	for _, s := range active.config.ToolServices {
 		if s.Name == service {
+			if cmp.Or(s.Broker, embeddedBroker) != a.broker {
+				return broker.Queues{}, false
+			}
 			return broker.Queues{Service: s.Name, Request: s.Request, Response: s.Response}, true
 		}
 	}

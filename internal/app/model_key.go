@@ -23,10 +23,10 @@ type keyModel struct {
 	name   string
 	config keyConfig
 
-	reads  singleflight.Group // one read at a time, whose result all waiting requests share
-	ctx    context.Context    // of reads; ended by Close
-	cancel context.CancelFunc
-	active sync.WaitGroup // reads
+	reads   singleflight.Group // one read at a time, whose result all waiting requests share
+	ctx     context.Context    // of reads; ended by Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup // of reads
 
 	mu       sync.Mutex // guards the fields below
 	key      yamldoc.Secret
@@ -65,7 +65,7 @@ func (m *keyModel) Close() error {
 	m.mu.Lock()
 	m.cancel()
 	m.mu.Unlock()
-	m.active.Wait()
+	m.running.Wait()
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (m *keyModel) start(work func()) bool {
 	if m.ctx.Err() != nil {
 		return false
 	}
-	m.active.Go(work)
+	m.running.Go(work)
 	return true
 }
 

@@ -158,7 +158,7 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	}
 	c := keyConfig{
 		build: func(key yamldoc.Secret) model.Model { d := d; d.Key = key; return a.newClient(p, d) },
-		hide:  func(key yamldoc.Secret) { a.hideKey(readKey{d.Name, string(key)}) },
+		hide:  func(key yamldoc.Secret) { a.hideKey(fetchedKey{d.Name, string(key)}) },
 		log:   a.options.Log,
 	}
 	switch {
@@ -176,7 +176,7 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 }
 
 // hideKey registers a key that a model has read as a secret.
-func (a *App) hideKey(k readKey) {
+func (a *App) hideKey(k fetchedKey) {
 	a.recordings.addKey(k)
 	a.secrets.addKey(k)
 }

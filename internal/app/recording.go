@@ -23,7 +23,7 @@ type recordings struct {
 
 	mu      sync.Mutex // guards the fields below
 	secrets []string   // left out of every recording; the slice is never changed in place
-	keys    readKeys
+	keys    fetchedKeys
 	byTask  map[identity.TaskID]*recording
 }
 
@@ -46,7 +46,7 @@ func (r *recordings) secretList() []string {
 }
 
 // addKey adds a key that a model has read.
-func (r *recordings) addKey(k readKey) {
+func (r *recordings) addKey(k fetchedKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keys = r.keys.add(k)

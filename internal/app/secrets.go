@@ -10,13 +10,17 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// configSecrets returns the secrets of a configuration: the keys and headers of models,
-// and what MCP servers, sources, triggers and notifications are given.
+// configSecrets returns the secrets of a configuration: the keys and headers of models, the secrets
+// of issuers and brokers, and what MCP servers, sources, HTTP tools, triggers and notifications are
+// given.
 func configSecrets(cfg *config.Config) []string {
 	list := append(modelSecrets(cfg), triggerSecrets(cfg)...)
 	list = append(list, notificationSecrets(cfg)...)
 	for _, i := range cfg.Gateway.Issuers {
 		list = append(list, redact.ValueSecrets(string(i.ClientSecret))...)
+	}
+	for _, b := range cfg.Brokers {
+		list = append(list, string(b.Password))
 	}
 	for _, s := range cfg.MCPServers {
 		list = append(list, redact.HeaderSecrets(revealSecrets(s.Headers))...)
@@ -44,41 +48,56 @@ func secretValues(m map[string]yamldoc.Secret) (list []string) {
 	return list
 }
 
-// readKey is a key that a model has read from a file or a command.
-type readKey struct{ model, key string }
+// fetchedKey is a key that a model has read from a file or a command.
+type fetchedKey struct{ model, key string }
 
-// readKeys are the newest keys that models have read, oldest first. Older keys have expired or were
-// replaced. They open nothing, and each key makes redacting slower.
-type readKeys []readKey
+// fetchedKeys are the newest keys that models have read, oldest first. Each key makes redacting
+// slower. So a model has a few keys, and old keys are dropped when there are too many: first those
+// of models that have a newer key.
+type fetchedKeys []fetchedKey
 
-// Limits of readKeys.
+// Limits of fetchedKeys.
 const (
 	maxKeysOfModel = 3
-	maxReadKeys    = 256
+	maxFetchedKeys = 256
 )
 
-// add returns the list with one more key. The list itself is not changed.
-func (r readKeys) add(k readKey) readKeys {
-	if slices.Contains(r, k) {
-		return r
+// add returns the list with a key at its end. The list itself is not changed.
+func (f fetchedKeys) add(k fetchedKey) fetchedKeys {
+	kept := slices.DeleteFunc(slices.Clone(f), func(old fetchedKey) bool { return old == k })
+	if sameModel := kept.ofModel(k.model); len(sameModel) == maxKeysOfModel {
+		kept = slices.Delete(kept, sameModel[0], sameModel[0]+1)
 	}
-	same := func(old readKey) bool { return old.model == k.model }
-	kept, count := slices.Clone(r), 0
-	for _, old := range kept {
-		if same(old) {
-			count++
+	if len(kept) == maxFetchedKeys {
+		at := kept.oldestReplaced(k.model)
+		kept = slices.Delete(kept, at, at+1)
+	}
+	return append(kept, k)
+}
+
+// ofModel returns the indexes of the keys of a model.
+func (f fetchedKeys) ofModel(model string) (list []int) {
+	for i, k := range f {
+		if k.model == model {
+			list = append(list, i)
 		}
 	}
-	if count == maxKeysOfModel {
-		first := slices.IndexFunc(kept, same)
-		kept = slices.Delete(kept, first, first+1)
+	return list
+}
+
+// oldestReplaced returns the index of the oldest key that its model has replaced, when model gets
+// another key. It returns 0, the oldest key, if there is none.
+func (f fetchedKeys) oldestReplaced(model string) int {
+	count := map[string]int{model: 1}
+	for _, k := range f {
+		count[k.model]++
 	}
-	return append(kept[max(0, len(kept)+1-maxReadKeys):], k)
+	return max(0, slices.IndexFunc(f, func(k fetchedKey) bool { return count[k.model] > 1 }))
 }
 
 // secrets returns the keys.
-func (r readKeys) secrets() (list []string) {
-	for _, k := range r {
+func (f fetchedKeys) secrets() (list []string) {
+	for _, k := range f {
 		list = append(list, k.key)
 	}
 	return list
@@ -91,7 +110,7 @@ type liveSecrets struct {
 
 	mu   sync.Mutex // guards the fields below
 	list []string   // of the configuration
-	keys readKeys
+	keys fetchedKeys
 }
 
 // redactor returns the current Redactor, which may be nil.
@@ -106,7 +125,7 @@ func (s *liveSecrets) replace(list []string) {
 }
 
 // addKey redacts a key that a model has read.
-func (s *liveSecrets) addKey(k readKey) {
+func (s *liveSecrets) addKey(k fetchedKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys = s.keys.add(k)

@@ -147,6 +147,26 @@ func TestToolService_KeysAndAccounts(t *testing.T) {
 	}
 }
 
+// A broker in this process lets in the services whose broker it is, and no other.
+func TestToolService_HasAnAccountAtItsBrokerOnly(t *testing.T) {
+	f := newFixture(t)
+	key := f.key("joke-service")
+	check := func(when string, want map[string]bool) {
+		t.Helper()
+		for name, want := range want {
+			if _, got := (&accounts{f.App, name}).FindAccount("joke-service", key); got != want {
+				t.Errorf("%s: broker %s lets the service in: %t, want %t", when, name, got, want)
+			}
+		}
+	}
+	f.apply(jokeService, jokeTool, jokeRoles)
+	check("without a document of kind broker", map[string]bool{embeddedBroker: true, "main": false})
+	f.apply(jokeBroker, jokeService, jokeTool, jokeRoles)
+	check("with one broker", map[string]bool{embeddedBroker: false, "main": true})
+	f.apply(jokeBroker, "{kind: broker, name: second, type: nats}", strings.Replace(jokeService, "name:", "broker: second, name:", 1), jokeTool, jokeRoles)
+	check("with two brokers", map[string]bool{"main": false, "second": true})
+}
+
 // A service is disconnected when its key has ended, although the configuration still has it.
 func TestToolService_EndedKeyEndsConnection(t *testing.T) {
 	f := newFixture(t)

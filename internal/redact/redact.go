@@ -6,8 +6,8 @@
 //
 // A Redactor finds a secret as it is, in the escapes of JSON, in base64 at any
 // alignment and with line breaks, and percent-encoded. It does not find other encodings,
-// nor a secret that was taken apart. Values and Headers return the secrets that a configured value
-// contains.
+// nor a secret that was taken apart. ValueSecrets and HeaderSecrets return the secrets that a
+// configured value contains.
 package redact
 
 import (

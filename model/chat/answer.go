@@ -15,7 +15,7 @@ import (
 type AnswerBuilder struct {
 	text      strings.Builder
 	calls     []*draftCall
-	args      int  // bytes of all ids, names and arguments
+	callBytes int  // bytes of all ids, names and arguments
 	overflow  bool // something was dropped; Check fails
 	Stop      model.StopReason
 	Usage     model.TokenUsage
@@ -35,7 +35,7 @@ const (
 
 // AppendText adds to the text of the answer.
 func (b *AnswerBuilder) AppendText(text string) {
-	if b.hasRoom(len(text)) {
+	if b.admit(len(text)) {
 		b.text.WriteString(text)
 	}
 }
@@ -43,10 +43,10 @@ func (b *AnswerBuilder) AppendText(text string) {
 // HasText reports whether the answer has text.
 func (b *AnswerBuilder) HasText() bool { return b.text.Len() > 0 }
 
-// hasRoom reports whether more bytes fit into the answer. Callers drop what does
-// not fit, so that the answer stays bounded between two calls of Check.
-func (b *AnswerBuilder) hasRoom(more int) bool {
-	b.overflow = b.overflow || b.text.Len()+b.args+len(b.Reasoning)+more > maxAnswerBytes
+// admit reports whether more bytes fit into the answer. Callers drop what does not fit, so that the
+// answer stays bounded between two calls of Check. After one refusal nothing fits, and Check fails.
+func (b *AnswerBuilder) admit(more int) bool {
+	b.overflow = b.overflow || b.text.Len()+b.callBytes+len(b.Reasoning)+more > maxAnswerBytes
 	return !b.overflow
 }
 
@@ -56,10 +56,10 @@ func (b *AnswerBuilder) hasRoom(more int) bool {
 func (b *AnswerBuilder) AppendCall(key, id, name, args string) {
 	more := len(id) + len(name) + len(args)
 	c := b.callFor(key)
-	if c == nil || !b.hasRoom(more) {
+	if c == nil || !b.admit(more) {
 		return
 	}
-	b.args += more
+	b.callBytes += more
 	if id != "" { // cloned, since id may share memory with a large event
 		c.id = strings.Clone(id)
 	}
@@ -87,7 +87,7 @@ func (b *AnswerBuilder) callFor(key string) *draftCall {
 
 // Check returns a permanent model.Error if the answer exceeds its limits.
 func (b *AnswerBuilder) Check() error {
-	if b.hasRoom(0) {
+	if b.admit(0) {
 		return nil
 	}
 	return model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes", maxCalls, maxAnswerBytes)

@@ -70,7 +70,7 @@ func (c *cache) insert(agent identity.AgentID, r *run) (removed []*run) {
 func (c *cache) drop(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byAgent[r.c.self.ID]; e != nil && e.Value.(cacheEntry).run == r {
+	if e := c.byAgent[r.agent]; e != nil && e.Value.(cacheEntry).run == r {
 		c.remove(e)
 	}
 }

@@ -18,23 +18,24 @@ import (
 // always suspended at an op: what the script yielded last. The first op is a receive, and
 // the message that it receives starts the generator.
 type run struct {
-	model *Model
-	vm    *jsworker.VM // nil before the first message
-	alone bool         // its worker serves no other run until the request is answered
-	op    op
-	log   []string // console lines since the last answer
-	next  int      // the index of the current step, which is the number of answers before it
-	read  int      // messages received in the whole conversation
+	model     *Model
+	vm        *jsworker.VM // nil before the first message
+	alone     bool         // its worker serves no other run until the request is answered
+	op        op
+	log       []string // console lines since the last answer
+	stepIndex int      // of the current step: the number of answers before it
+	read      int      // messages received in the whole conversation
 
-	c    *conversation // as far as the last request went
-	view view          // what the current step saw
+	agent identity.AgentID // never changes: drop reads it while another request uses the run
+	c     *conversation    // as far as the last request went
+	view  view             // what the current step saw
 }
 
 // newRun returns a run that has received nothing since the last turn ended.
 func newRun(m *Model, req model.Request) *run {
 	c := new(conversation)
 	c.extend(req)
-	return &run{model: m, c: c, next: c.first, read: c.begin, op: op{Op: opReceive}}
+	return &run{model: m, c: c, stepIndex: c.first, agent: req.Self.ID, read: c.begin, op: op{Op: opReceive}}
 }
 
 // resumeFrom extends r by the rest of req and reports whether r is where a new run would
@@ -48,13 +49,13 @@ func (r *run) resumeFrom(req model.Request) bool {
 	}
 	before := r.c.live.tools
 	r.c.extend(req)
-	if r.c.first > r.next || r.c.toolsUnknown() && !slices.Equal(before, req.Tools) {
+	if r.c.first > r.stepIndex || r.c.toolsUnknown() && !slices.Equal(before, req.Tools) {
 		return false
 	}
-	if a := r.c.recordedAnswer(r.next); a != nil && a.entry.MessagesRead != r.read {
+	if a := r.c.recordedAnswer(r.stepIndex); a != nil && a.entry.MessagesRead != r.read {
 		return false
 	}
-	v := r.c.view(r.next)
+	v := r.c.view(r.stepIndex)
 	return v.state == r.view.state && slices.Equal(v.tools, r.view.tools)
 }
 
@@ -62,13 +63,13 @@ func (r *run) resumeFrom(req model.Request) bool {
 // step that is not recorded.
 func (r *run) replay(ctx context.Context) (*model.Answer, error) {
 	for {
-		if message := r.c.unreadMessage(r.next, r.read); r.op.Op == opReceive && message != nil {
+		if message := r.c.unreadMessage(r.stepIndex, r.read); r.op.Op == opReceive && message != nil {
 			if err := r.deliver(ctx, message); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		recorded := r.c.recordedAnswer(r.next)
+		recorded := r.c.recordedAnswer(r.stepIndex)
 		if recorded == nil {
 			return r.answer(), nil
 		}
@@ -105,7 +106,7 @@ func (r *run) deliver(ctx context.Context, m *model.Message) error {
 func (r *run) skipRecorded(ctx context.Context, recorded *positioned[model.Answer]) error {
 	if !r.op.matches(recorded.entry) {
 		return r.fail(errcode.New(errcode.ScriptDiverged, "step %d: the record has %s, but %s now has %s",
-			r.next+1, formatOp(recorded.entry), r.model.name, r.op))
+			r.stepIndex+1, formatOp(recorded.entry), r.model.name, r.op))
 	}
 	var value any
 	if r.op.Op == opCalls {
@@ -115,7 +116,7 @@ func (r *run) skipRecorded(ctx context.Context, recorded *positioned[model.Answe
 		}
 		value = r.op.resultValue(results)
 	}
-	r.next, r.log = r.next+1, nil
+	r.stepIndex, r.log = r.stepIndex+1, nil
 	if r.op.Op == opReceive {
 		return nil
 	}
@@ -140,7 +141,7 @@ type selfJSON struct {
 
 // step runs the script to its next op.
 func (r *run) step(ctx context.Context, fn string, value any) error {
-	r.view = r.c.view(r.next)
+	r.view = r.c.view(r.stepIndex)
 	s := r.c.self
 	arg, err := json.Marshal(frame{selfJSON{s.ID, s.Role, s.Parent, s.Task, r.view.state}, append([]string{}, r.view.tools...), value})
 	if err != nil {
@@ -180,12 +181,12 @@ func (r *run) stepError(ctx context.Context, err error) error {
 // scriptError returns an error of the script or of its worker. The causes of the latter are for the
 // log.
 func (r *run) scriptError(err error) error {
-	return r.fail(errcode.Wrap(errcode.LLMCallFailed, errors.Unwrap(err), "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.inSource(err)))
+	return r.fail(errcode.Wrap(errcode.LLMCallFailed, errors.Unwrap(err), "the script of role %q failed in step %d: %s", r.c.self.Role, r.stepIndex+1, r.model.inSource(err)))
 }
 
 // fail adds the details of a failed turn to an error.
 func (r *run) fail(e *errcode.Error) error {
-	return e.With("step", r.next+1).With("read", r.read)
+	return e.With("step", r.stepIndex+1).With("read", r.read)
 }
 
 // close frees the VM.

@@ -104,14 +104,14 @@ func (r *reading) reject(path int, operator, problem string) {
 
 // rejectTooLarge rejects arguments for which the steps do not suffice.
 func (r *reading) rejectTooLarge(n *node) {
-	r.reject(n.first, "size", "the arguments take too many steps to check")
+	r.reject(n.firstPath, "size", "the arguments take too many steps to check")
 }
 
 // checkAt checks a value, as JSON, that is at a node. depth is the number of steps that lead there.
 func (r *reading) checkAt(n *node, depth int, value string) {
 	switch {
-	case n.first >= r.rejected: // no earlier path leads here
-	case !r.spend(n.paths * (1 + len(value)/16)):
+	case n.firstPath >= r.rejected: // no earlier path leads here
+	case !r.spend(n.pathCount * (1 + len(value)/16)):
 		r.rejectTooLarge(n)
 	case kindOf(value) == gjson.Null:
 		r.rejectMissing(n, "is null")
@@ -119,7 +119,7 @@ func (r *reading) checkAt(n *node, depth int, value string) {
 		if n.end >= 0 {
 			r.checkScalar(n, parseValue(value))
 		}
-		if n.child >= 0 {
+		if n.firstChild >= 0 {
 			r.checkBelow(n, depth, value)
 		}
 	}
@@ -130,13 +130,13 @@ func (r *reading) checkBelow(n *node, depth int, value string) {
 	tree := r.check.tree
 	switch value[0] {
 	case '[':
-		for i := n.child; i >= 0; i = tree[i].next {
+		for i := n.firstChild; i >= 0; i = tree[i].sibling {
 			r.checkElements(&tree[i], depth+1, value)
 		}
 	case '{':
 		r.checkMembers(n, depth, value)
 	default:
-		r.reject(tree[n.child].first, "type", otherType)
+		r.reject(tree[n.firstChild].firstPath, "type", otherType)
 	}
 }
 
@@ -161,7 +161,7 @@ func (r *reading) checkScalar(n *node, v jsonValue) {
 func (r *reading) checkElements(n *node, depth int, array string) {
 	want, err := strconv.Atoi(n.step)
 	if n.step != every && (err != nil || strconv.Itoa(want) != n.step || want < 0) {
-		r.reject(n.first, "type", "the argument is a list")
+		r.reject(n.firstPath, "type", "the argument is a list")
 		return
 	}
 	at, checked := 0, false
@@ -170,7 +170,7 @@ func (r *reading) checkElements(n *node, depth int, array string) {
 			checked = true
 			r.checkAt(n, depth, element)
 		}
-		if at++; n.first >= r.rejected || n.step != every && checked {
+		if at++; n.firstPath >= r.rejected || n.step != every && checked {
 			break
 		}
 	}
@@ -185,24 +185,24 @@ func (r *reading) checkElements(n *node, depth int, array string) {
 func (r *reading) checkMembers(n *node, depth int, object string) {
 	var few [8]string
 	found, similar := few[:], uint32(0) // by child, of which there are at most MaxPaths
-	if n.children > len(few) {
-		found = make([]string, n.children)
+	if n.childCount > len(few) {
+		found = make([]string, n.childCount)
 	}
 	tree := r.check.tree
 	for key, value := range membersOf(object) {
-		for i, c := n.child, 0; i >= 0; i, c = tree[i].next, c+1 {
+		for i, c := n.firstChild, 0; i >= 0; i, c = tree[i].sibling, c+1 {
 			if step := tree[i].step; key == step {
 				found[c] = value
 			} else if len(key) <= 4*len(step) && strings.EqualFold(key, step) {
 				similar |= 1 << c
 			}
 		}
-		if !r.spend(n.paths) {
+		if !r.spend(n.pathCount) {
 			r.rejectTooLarge(n)
 			return
 		}
 	}
-	for i, c := n.child, 0; i >= 0; i, c = tree[i].next, c+1 {
+	for i, c := n.firstChild, 0; i >= 0; i, c = tree[i].sibling, c+1 {
 		r.checkMember(&tree[i], depth+1, found[c], similar>>c&1 == 1)
 	}
 }
@@ -214,9 +214,9 @@ func (r *reading) checkMember(n *node, depth int, value string, similar bool) {
 	}
 	switch {
 	case n.step == every:
-		r.reject(n.first, "type", otherType)
+		r.reject(n.firstPath, "type", otherType)
 	case similar:
-		r.reject(n.first, "case", "an argument differs from the bounded one in case only")
+		r.reject(n.firstPath, "case", "an argument differs from the bounded one in case only")
 	case value == "":
 		r.rejectMissing(n, "is missing")
 	default:
@@ -226,10 +226,10 @@ func (r *reading) checkMember(n *node, depth int, value string, similar bool) {
 
 // defaultOf returns the default of the schema for a node, "" if there is none.
 func (r *reading) defaultOf(n *node, depth int) string {
-	if r.check.defaults == nil || r.check.defaults[n.first] == nil {
+	if r.check.defaults == nil || r.check.defaults[n.firstPath] == nil {
 		return ""
 	}
-	return r.check.defaults[n.first][depth-1].Raw
+	return r.check.defaults[n.firstPath][depth-1].Raw
 }
 
 // rejectMissing rejects a missing value unless all paths that lead there allow it.

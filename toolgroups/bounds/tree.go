@@ -10,14 +10,14 @@ type pathTree []node
 // node is a place in the arguments that paths lead to. Other nodes are referred to by their index
 // in the tree, paths by their index in the rule. -1 means no node or path.
 type node struct {
-	step     string // the last step that leads here
-	first    int    // the first of the paths that lead here or further
-	required int    // the first of them that rejects a missing value
-	end      int    // the path that ends here
-	paths    int    // how many lead here or further
-	children int    // how many nodes are below
-	child    int    // the first of them
-	next     int    // the next node below the same one
+	step       string // the last step that leads here
+	firstPath  int    // the first of the paths that lead here or further
+	required   int    // the first of them that rejects a missing value
+	end        int    // the path that ends here
+	pathCount  int    // how many lead here or further
+	firstChild int    // the first node below
+	childCount int    // how many nodes are below
+	sibling    int    // the next node below the same one
 }
 
 // newTree returns the tree of paths.
@@ -37,12 +37,12 @@ func newTree(paths []pathRule) pathTree {
 }
 
 func newNode(step string, path int) node {
-	return node{step: step, first: path, required: -1, end: -1, child: -1, next: -1}
+	return node{step: step, firstPath: path, required: -1, end: -1, firstChild: -1, sibling: -1}
 }
 
 // addPath adds a path that leads to n.
 func (n *node) addPath(i int, p *pathRule) {
-	n.paths++
+	n.pathCount++
 	if !p.allowMissing && n.required < 0 {
 		n.required = i
 	}
@@ -51,7 +51,7 @@ func (n *node) addPath(i int, p *pathRule) {
 // ensureChild returns the node that a step leads to from another one. It adds the node if there is none.
 func (t *pathTree) ensureChild(at int, step string, path int) int {
 	last := -1
-	for i := (*t)[at].child; i >= 0; i = (*t)[i].next {
+	for i := (*t)[at].firstChild; i >= 0; i = (*t)[i].sibling {
 		if (*t)[i].step == step {
 			return i
 		}
@@ -60,10 +60,10 @@ func (t *pathTree) ensureChild(at int, step string, path int) int {
 	*t = append(*t, newNode(step, path))
 	added := len(*t) - 1
 	if last < 0 {
-		(*t)[at].child = added
+		(*t)[at].firstChild = added
 	} else {
-		(*t)[last].next = added
+		(*t)[last].sibling = added
 	}
-	(*t)[at].children++
+	(*t)[at].childCount++
 	return added
 }

@@ -90,7 +90,7 @@ function requestValue(name, value) {
   switch (name) {
     case "server": return value;
     case "toolGated": return value === "strict" ? value : value === "true";
-    case "rounds": return value === "" ? null : { rounds: Number(value) };
+    case "rounds": return { rounds: value === "" ? null : Number(value) };
     case "bind": return value.trim() === "" ? null : parseBind(value);
   }
   return value === "" ? null : value;

@@ -716,6 +716,22 @@ var mutations = []mutation{
 		"./org TestTask_Groups",
 	},
 	{
+		"removing one limit of a role removes its budget", "org/role_defaults.go",
+		`		l.Rounds = 0`, `		*l = AgentLimits{}`,
+		"./org TestUpdateRole_RemovesSingleLimits",
+	},
+	{
+		"a limit of null keeps its value", "gateway/request.go",
+		`			nulls = append(nulls, nullMembers(key.Str, value, nullable)...)
+`, "",
+		"./gateway TestUpdateRole_RemovesSingleLimits",
+	},
+	{
+		"a limit of 0 removes all limits of a role", "cmd/command_role.go",
+		`org.RoleField("limits."+name)`, `org.LimitsField`,
+		"./cmd TestRoleUpdate_RemovesSingleLimits",
+	},
+	{
 		"a deleted role keeps its permissions", "org/role.go",
 		`	if r.Status != Active {
 		return constraint`, `	if r.Status == "" {
@@ -1748,6 +1764,22 @@ var mutations = []mutation{
 		"a person approves the calls of a task that follows from its own", "runtime/approval.go",
 		`starter = cmp.Or(task.Trigger.Starter, starter)`, `starter = cmp.Or(starter, task.Trigger.Starter)`,
 		"./runtime TestApproval_TaskAfterTask",
+	},
+	{
+		"a broker lets in the tool services of other brokers", "internal/app/brokers.go",
+		`cmp.Or(s.Broker, embeddedBroker) != a.broker`, `cmp.Or(s.Broker, embeddedBroker) == ""`,
+		"./internal/app TestToolService_HasAnAccountAtItsBrokerOnly",
+	},
+	{
+		"the password of a broker is not redacted", "internal/app/secrets.go",
+		`		list = append(list, string(b.Password))
+`, "		_ = b\n",
+		"./internal/app TestConfigSecrets_HasPasswordsOfBrokers",
+	},
+	{
+		"a key in use is dropped before a key that was replaced", "internal/app/secrets.go",
+		`return count[k.model] > 1`, `return count[k.model] > 0`,
+		"./internal/app TestFetchedKeys_KeepTheKeysInUse",
 	},
 	{
 		"a chain of tasks forgets who started it", "internal/app/trigger/due.go",

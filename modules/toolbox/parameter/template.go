@@ -49,12 +49,13 @@ func (s *Set) MessageTemplate(text string) (*Template, error) {
 // ParseTemplate parses text as a template of Go's text/template that sees the
 // named parameters. Without names text is not a template, and {{ has no meaning.
 //
-// Values are escaped for the format. In addition to Go's functions, {{array
-// .names}} joins an array of strings with ", ", and {{json .name}} returns any
-// value as JSON. In a FormatPath, pathEscape and queryEscape are accepted. They do not change how
+// From FormatPath on, values are escaped for the format. The formats before it have no escapes.
+// In addition to Go's functions, {{array .names}} joins an array of strings with ", ", and
+// {{json .name}} returns any value as JSON. In a FormatPath, pathEscape and queryEscape are accepted. They do not change how
 // a text or a number is printed, as values are percent-encoded there anyway. But queryEscape
 // accepts a missing or an empty value in a query. Printing a missing value with anything else but
-// json is an error of the call; {{if .name}} and {{or .name "x"}} avoid it.
+// json is an error of the call; {{if .name}} and {{or .name "x"}} avoid it. In a FormatMessage it
+// prints as <no value>.
 //
 // The error says what does not parse, is not declared or has reserved characters. Nested templates (define,
 // block, template) are not supported.
@@ -112,8 +113,8 @@ func (t *Template) rewrite() error {
 }
 
 // RenderText returns the text for the values of a call, which must be of the same Set.
-// It fails with invalid_arguments if the template prints a missing value, or if a value may not
-// stand in its place. It also does if the text or the run exceeds its limit, or if a function
+// It fails with invalid_arguments if the template prints a missing value, except in a FormatMessage,
+// or if a value may not stand in its place. It also does if the text or the run exceeds its limit, or if a function
 // rejects its argument. Values of another Set are an internal error.
 func (t *Template) RenderText(v Values) (text string, err error) {
 	if v.set != t.set && t.parsed != nil {

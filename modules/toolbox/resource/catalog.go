@@ -15,10 +15,11 @@ import (
 )
 
 // catalog lists and reads one resource, with the tool that reads it.
-type catalog struct{ of toolboxfile.Resource }
+type catalog struct{ resource toolboxfile.Resource }
 
-// Source implements tool.Catalog. Resources come before templates, which may have their URIs.
-func (c catalog) Source() string { return "declared/" + c.of.Name }
+// Source implements tool.Catalog. Sources are tried in the order of their names.
+// Resources come before templates, which may have their URIs, because "/" sorts before "~".
+func (c catalog) Source() string { return "declared/" + c.resource.Name }
 
 // Answers implements tool.Catalog.
 func (catalog) Answers(k tool.CatalogKind) bool {
@@ -31,7 +32,7 @@ func (c catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 	case tool.ListResources:
 		return nil, true
 	case tool.ReadResource:
-		return json.RawMessage(`{}`), r.URI == c.of.URI
+		return json.RawMessage(`{}`), r.URI == c.resource.URI
 	}
 	return nil, false
 }
@@ -39,26 +40,26 @@ func (c catalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool) {
 // Answer implements tool.Catalog.
 func (c catalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.CatalogAnswer, error) {
 	if r.Kind == tool.ReadResource {
-		return contents(r.URI, mediaType(c.of, c.of.Path), result), nil
+		return contents(r.URI, mediaType(c.resource, c.resource.Path), result), nil
 	}
 	return tool.CatalogAnswer{Resources: []tool.Resource{{
-		URI: c.of.URI, Name: c.of.Name, Title: c.of.Title, Description: c.of.Description, MIMEType: mediaType(c.of, c.of.Path), Size: int64(len(c.of.Text)),
+		URI: c.resource.URI, Name: c.resource.Name, Title: c.resource.Title, Description: c.resource.Description, MIMEType: mediaType(c.resource, c.resource.Path), Size: int64(len(c.resource.Text)),
 	}}}, nil
 }
 
 // ResourceVersion implements tool.ResourceVersioner.
 func (c catalog) ResourceVersion(context.Context, identity.Principal, string) (string, error) {
-	if c.of.Type == toolboxfile.ResourceText {
-		return c.of.Fingerprint, nil
+	if c.resource.Type == toolboxfile.ResourceText {
+		return c.resource.Fingerprint, nil
 	}
-	return version(c.of.Dir, c.of.Path), nil
+	return version(c.resource.Dir, c.resource.Path), nil
 }
 
 // templateCatalog lists a template and reads its files, with the tool that reads them.
-type templateCatalog struct{ of toolboxfile.Resource }
+type templateCatalog struct{ resource toolboxfile.Resource }
 
 // Source implements tool.Catalog.
-func (c templateCatalog) Source() string { return "declared~template/" + c.of.Name }
+func (c templateCatalog) Source() string { return "declared~template/" + c.resource.Name }
 
 // Answers implements tool.Catalog.
 func (templateCatalog) Answers(k tool.CatalogKind) bool {
@@ -83,7 +84,7 @@ func (c templateCatalog) Arguments(r tool.CatalogRequest) (json.RawMessage, bool
 
 // path returns the path in a URI of the template, decoded once.
 func (c templateCatalog) path(uri string) (string, bool) {
-	before, after, _ := strings.Cut(strings.Replace(c.of.URITemplate, "{+path}", "{path}", 1), "{path}")
+	before, after, _ := strings.Cut(strings.Replace(c.resource.URITemplate, "{+path}", "{path}", 1), "{path}")
 	rest, ok := strings.CutPrefix(uri, before)
 	if !ok {
 		return "", false
@@ -96,7 +97,7 @@ func (c templateCatalog) path(uri string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	_, _, err = locate(c.of, path)
+	_, _, err = locate(c.resource, path)
 	return path, err == nil
 }
 
@@ -104,10 +105,10 @@ func (c templateCatalog) path(uri string) (string, bool) {
 func (c templateCatalog) Answer(r tool.CatalogRequest, result tool.Result) (tool.CatalogAnswer, error) {
 	if r.Kind == tool.ReadResource {
 		path, _ := c.path(r.URI) // Arguments has accepted it
-		return contents(r.URI, mediaType(c.of, path+c.of.After), result), nil
+		return contents(r.URI, mediaType(c.resource, path+c.resource.After), result), nil
 	}
 	return tool.CatalogAnswer{Templates: []tool.ResourceTemplate{{
-		URITemplate: c.of.URITemplate, Name: c.of.Name, Title: c.of.Title, Description: c.of.Description, MIMEType: c.of.MIMEType,
+		URITemplate: c.resource.URITemplate, Name: c.resource.Name, Title: c.resource.Title, Description: c.resource.Description, MIMEType: c.resource.MIMEType,
 	}}}, nil
 }
 
@@ -117,7 +118,7 @@ func (c templateCatalog) ResourceVersion(_ context.Context, _ identity.Principal
 	if !ok {
 		return "", errcode.New(errcode.FileNotFound, "there is no such file")
 	}
-	dir, name, err := locate(c.of, path)
+	dir, name, err := locate(c.resource, path)
 	if err != nil {
 		return "", err
 	}

@@ -71,11 +71,11 @@ const (
 func newTool(r toolboxfile.Resource) (tool.Tool, error) {
 	o := &tool.Options{Effect: tool.ReadOnly, Flags: tool.FlagsOf(tool.Untrusted, tool.Private), Listing: tool.Listing{Title: r.Title}}
 	if r.URITemplate != "" {
-		o.Input, o.Catalog = json.RawMessage(pathInput), templateCatalog{of: r}
+		o.Input, o.Catalog = json.RawMessage(pathInput), templateCatalog{resource: r}
 		read := func(_ context.Context, in pathArgs) (tool.Result, error) { return readBelow(r, in.Path) }
 		return tool.New(r.ToolName(), description(r, r.URITemplate), read, o)
 	}
-	o.Input, o.Catalog = json.RawMessage(noInput), catalog{of: r}
+	o.Input, o.Catalog = json.RawMessage(noInput), catalog{resource: r}
 	return tool.New(r.ToolName(), description(r, r.URI), func(context.Context, noArgs) (tool.Result, error) { return read(r) }, o)
 }
 

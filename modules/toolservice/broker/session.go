@@ -44,9 +44,9 @@ type SessionLink[S Session] struct {
 	isOpen  bool // session is open
 }
 
-// OpenSession adds a link to a group and returns when it has its first session. The error is
+// OpenSessionLink adds a link to a group and returns when it has its first session. The error is
 // ErrUnavailable if that cannot be opened before ctx ends.
-func OpenSession[S Session](ctx context.Context, group *LinkGroup, config SessionConfig[S]) (*SessionLink[S], error) {
+func OpenSessionLink[S Session](ctx context.Context, group *LinkGroup, config SessionConfig[S]) (*SessionLink[S], error) {
 	l := &SessionLink[S]{config: config}
 	var err error
 	if l.ctx, l.cancel, err = group.Add(); err != nil {
@@ -86,7 +86,8 @@ func (l *SessionLink[S]) run(opened chan<- error) {
 	}
 }
 
-// reopen opens a session as soon as that succeeds. The error is the error of a closed link.
+// reopen opens a session as soon as that succeeds. It fails only once the link is
+// closed.
 func (l *SessionLink[S]) reopen() (S, error) {
 	delays := backoff.Backoff{Initial: FirstDelay, Max: LongestDelay, Jitter: true}
 	for {

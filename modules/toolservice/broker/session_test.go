@@ -72,7 +72,7 @@ func (b *fakeBroker) config() broker.SessionConfig[*fakeSession] {
 func TestSessionLink_OpensLostSessionAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, links := &fakeBroker{up: true}, broker.NewLinkGroup()
-		l, err := broker.OpenSession(t.Context(), links, b.config())
+		l, err := broker.OpenSessionLink(t.Context(), links, b.config())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestSessionLink_OpensLostSessionAgain(t *testing.T) {
 func TestSessionLink_CloseEndsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, links := &fakeBroker{up: true}, broker.NewLinkGroup()
-		l, err := broker.OpenSession(t.Context(), links, b.config())
+		l, err := broker.OpenSessionLink(t.Context(), links, b.config())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,19 +131,19 @@ func TestSessionLink_CloseEndsAttempts(t *testing.T) {
 func TestOpenSession_Errors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, links := &fakeBroker{}, broker.NewLinkGroup()
-		if _, err := broker.OpenSession(t.Context(), links, b.config()); !errors.Is(err, broker.ErrUnavailable) {
+		if _, err := broker.OpenSessionLink(t.Context(), links, b.config()); !errors.Is(err, broker.ErrUnavailable) {
 			t.Errorf("without a broker: got %v", err)
 		}
 		c, opening := b.config(), make(chan struct{})
 		c.Open = func() (*fakeSession, error) { <-opening; return nil, broker.ErrUnavailable }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := broker.OpenSession(ctx, links, c); !errors.Is(err, broker.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := broker.OpenSessionLink(ctx, links, c); !errors.Is(err, broker.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("behind a silent broker: got %v", err)
 		}
 		close(opening)
 		links.Close()
-		if _, err := broker.OpenSession(t.Context(), links, b.config()); !errors.Is(err, broker.ErrUnavailable) {
+		if _, err := broker.OpenSessionLink(t.Context(), links, b.config()); !errors.Is(err, broker.ErrUnavailable) {
 			t.Errorf("in a closed group: got %v", err)
 		}
 		if n, _ := b.counts(); n != 1 {

@@ -16,7 +16,7 @@ type link struct {
 
 // Open implements broker.Driver.
 func (d *driver) Open(ctx context.Context, q broker.Queues, receive func(broker.Delivery)) (broker.Link, error) {
-	sessions, err := broker.OpenSession(ctx, d.links, broker.SessionConfig[*session]{
+	sessions, err := broker.OpenSessionLink(ctx, d.links, broker.SessionConfig[*session]{
 		Broker: d.config.Name, Service: q.Service, Receive: receive, Log: d.config.Log,
 		Open: func() (*session, error) { return d.openSession(q) },
 	})
