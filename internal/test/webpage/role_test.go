@@ -13,7 +13,7 @@ import (
 // JavaScript.
 const fullRole = `{
 	"name": "careful", "description": "files", "rolePrompt": "File what you get.", "toolGroups": ["workspace:read", "artifact"], "grant": ["artifact"],
-	"limits": {"rounds": 7}, "pattern": "plan", "toolGated": "strict",
+	"limits": {"rounds": 7, "depth": 2}, "pattern": "plan", "toolGated": "strict",
 	"result": {"schema": {"type": "object", "properties": {"n": {"type": "number", "maximum": 9007199254740993}}}},
 	"bind": {"write_file": {"/path": {"under": "reports"}}, "get_artifact": {"/offset": {"max": 9007199254740993, "missing": "allow"}}}
 }`
@@ -61,9 +61,16 @@ func TestPage_EditKeepsOtherFields(t *testing.T) {
 	p.set("Bounds on arguments, as JSON: for each tool a condition for each path", strings.Replace(bind, `"reports"`, `"letters"`, 1))
 	p.waitText(`+`)
 	p.confirm("careful")
-	want["limits"], want["bind"] = json.RawMessage(`{"rounds":9}`), json.RawMessage(strings.Replace(string(want["bind"]), `"reports"`, `"letters"`, 1))
+	want["limits"], want["bind"] = json.RawMessage(`{"rounds":9,"depth":2}`), json.RawMessage(strings.Replace(string(want["bind"]), `"reports"`, `"letters"`, 1))
 	if diff := cmp.Diff(want, s.roleOf(t, role.ID)); diff != "" {
 		t.Errorf("after other bounds (-want +got):\n%s", diff)
+	}
+	p.set("Answers with calls in one turn", "")
+	p.waitText("What this change does")
+	p.confirm("careful")
+	want["limits"] = json.RawMessage(`{"depth":2}`)
+	if diff := cmp.Diff(want, s.roleOf(t, role.ID)); diff != "" {
+		t.Errorf("without a limit of answers (-want +got):\n%s", diff)
 	}
 	p.checkProblems("bounds")
 }
