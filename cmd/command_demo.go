@@ -125,7 +125,7 @@ func demoConfig(c *common) (*config.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, yamldoc.File{Path: name, Data: data, Included: !strings.HasSuffix(name, ".yaml")})
+		files = append(files, yamldoc.File{Path: name, Data: data, Named: !strings.HasSuffix(name, ".yaml")})
 	}
 	return config.ReadFiles(files, c.env)
 }

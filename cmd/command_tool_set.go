@@ -170,7 +170,7 @@ func replaceUnchangedFile(path string, old, data []byte) error {
 func editLabels(files []yamldoc.File, name string, l toolboxfile.Labels) (at int, data []byte, err error) {
 	last := 0
 	for i, f := range files {
-		if f.Included {
+		if f.Named {
 			continue
 		}
 		last = i

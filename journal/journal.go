@@ -102,8 +102,9 @@ type Batch struct {
 //
 // Commit returns the sequence number of the batch's last event when the batch
 // is on disk. Once the batch is queued the end of ctx is ignored and Commit
-// returns the real outcome. After any error but an error of Prepare, the
-// outcome is unknown and the log accepts no more batches.
+// returns the real outcome. An error of Prepare, of a ctx that has
+// ended before, or of an invalid batch without Prepare leaves the log as it is. After any other
+// error the outcome is unknown and the log accepts no more batches.
 //
 // Read yields the events of a stream after a sequence number, in order.
 type Log interface {

@@ -35,7 +35,7 @@ type actor struct {
 
 	received   []journal.Event // messages applied to state, to be recorded with the next commit
 	inboxSeqs  []uint64        // their sequence numbers in the inbox
-	markedIdle bool            // the last commit marked the agent as idle
+	markedIdle bool            // the last commit marked the agent as idle, and no message was read since
 
 	hold diskHold // of the current step; the next one, or the end of the goroutine, ends it
 
@@ -79,7 +79,7 @@ func (a *actor) run(ctx context.Context) {
 	}
 }
 
-// errIdle reports that the agent has nothing to do and that this is recorded.
+// errIdle reports that the agent can do nothing now: it has nothing to do, or its calls wait for people.
 var errIdle = errors.New("agent is idle")
 
 // step does one step. It reads the inbox only while no call is open. So a message never comes
@@ -204,8 +204,9 @@ func (a *actor) receivedBytes() (bytes int64) {
 	return bytes
 }
 
-// checkAnswer rejects an answer whose finish and calls contradict each other,
-// and an answer that exceeds the limit of answers per turn.
+// checkAnswer rejects an answer whose finish is unknown or does not fit its calls: wait, end and
+// result have none, and calls has some. It also rejects an answer that exceeds the limit of answers
+// per turn.
 func (a *actor) checkAnswer(answer *model.Answer) error {
 	switch answer.Finish {
 	case model.FinishWait, model.FinishEnd, model.FinishResult:

@@ -86,7 +86,7 @@ func (fx *exchangeFixture) configure() {
 		"{kind: role, name: staff, description: Works., toolGroups: [org_management, tracker]}",
 		"{kind: role, name: ci}", issuerDoc(fx.idp.URL, "staff"),
 	}
-	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}, {Path: "agents.js", Data: []byte(exchangeScript), Included: true}}, nil)
+	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}, {Path: "agents.js", Data: []byte(exchangeScript), Named: true}}, nil)
 	if err != nil {
 		fx.t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestSubjectOf_IsWhoStartedTheTask(t *testing.T) {
 	f := newFixture(t)
 	cfg, err := config.ReadFiles([]yamldoc.File{
 		{Path: "org.yaml", Data: []byte(doc)},
-		{Path: "agents.js", Data: []byte(`role("root", function* () { yield receive(); })`), Included: true},
+		{Path: "agents.js", Data: []byte(`role("root", function* () { yield receive(); })`), Named: true},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -47,13 +47,13 @@ func modelUsers(cfg *config.Config, name string) (users []string) {
 	return users
 }
 
-// partialFallback adds to a model's errors which fallbacks have no API key.
+// partialFallback adds to a model's errors which of the model and its fallbacks have no API key.
 type partialFallback struct {
 	model.WindowWrapper
 	note string
 }
 
-// Generate implements modep.Model.
+// Generate implements model.Model.
 func (p partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return func(yield func(model.AnswerDelta, error) bool) {
 		for delta, err := range p.Model.Generate(ctx, r) {
@@ -65,7 +65,7 @@ func (p partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq
 }
 
 // addNote appends the note to a model error, and returns other errors unchanged. A
-// request that is too long fails with every fallback, so it gets no note.
+// request that is too long is not passed on to fallbacks, so its error gets no note.
 func (p partialFallback) addNote(err error) error {
 	t, ok := errors.AsType[*model.Error](err)
 	if !ok || t.Err.Code == errcode.ContextExceeded {

@@ -107,8 +107,8 @@ func (f *fixture) read(docs ...string) *config.Config {
 	f.t.Helper()
 	cfg, err := config.ReadFiles([]yamldoc.File{
 		{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))},
-		{Path: "agents.js", Data: []byte(`role("root", function* () { return 1; })`), Included: true},
-		{Path: "other.js", Data: []byte(`role("root", function* () { return 2; })`), Included: true},
+		{Path: "agents.js", Data: []byte(`role("root", function* () { return 1; })`), Named: true},
+		{Path: "other.js", Data: []byte(`role("root", function* () { return 2; })`), Named: true},
 	}, nil)
 	if err != nil {
 		f.t.Fatal(err)

@@ -51,7 +51,7 @@ func TestSweep_KeepsWhatTasksNeed(t *testing.T) {
 	f.options.Console = &console
 	cfg, err := config.ReadFiles([]yamldoc.File{
 		{Path: "org.yaml", Data: []byte("kind: organization\nname: o\nmodel: m\nretention: {recordings: 48h, workspaces: 24h}\n---\nkind: model\nname: m\ntype: script\nfile: agents.js")},
-		{Path: "agents.js", Data: []byte(`role("root", function* (task) { if (task.payload.input.wait) yield receive(); return 1; })`), Included: true},
+		{Path: "agents.js", Data: []byte(`role("root", function* (task) { if (task.payload.input.wait) yield receive(); return 1; })`), Named: true},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestStartTask_AcceptsGroupsOfItsConfiguration(t *testing.T) {
 	read := func() *config.Config {
 		cfg, err := config.ReadFiles([]yamldoc.File{
 			{Path: "org.yaml", Data: []byte(bringsGroups)},
-			{Path: "agents.js", Data: []byte(`role("root", function* () { return "done"; })`), Included: true},
+			{Path: "agents.js", Data: []byte(`role("root", function* () { return "done"; })`), Named: true},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ func TestResume_RevivesRolesOnlyForNamedTask(t *testing.T) {
 	read := func(doc string) *config.Config {
 		cfg, err := config.ReadFiles([]yamldoc.File{
 			{Path: "org.yaml", Data: []byte(doc)},
-			{Path: "agents.js", Data: []byte(`role("root", function* () { yield call("send_message", {to: "root", payload: "later", delayMs: 3600000}); yield receive(); })`), Included: true},
+			{Path: "agents.js", Data: []byte(`role("root", function* () { yield call("send_message", {to: "root", payload: "later", delayMs: 3600000}); yield receive(); })`), Named: true},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

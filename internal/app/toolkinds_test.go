@@ -182,7 +182,7 @@ func (f *fixture) readSpecification(g *trustGraph, script string, more ...string
 	}, more...)
 	cfg, err := config.ReadFiles([]yamldoc.File{
 		{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}, {Path: "tools.yaml", Data: []byte(specification)},
-		{Path: "agents.js", Data: []byte(script), Included: true},
+		{Path: "agents.js", Data: []byte(script), Named: true},
 	}, nil)
 	if err != nil {
 		f.t.Fatal(err)

@@ -155,7 +155,7 @@ func describeFile(b *strings.Builder, path string, info fs.FileInfo, err error) 
 func configDigest(cfg *config.Config, err error) string {
 	sum := sha256.New()
 	for _, f := range cfg.Files {
-		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Included)
+		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Named)
 		sum.Write(f.Data)
 	}
 	for _, f := range cfg.SecretFiles {

@@ -90,7 +90,7 @@ func ReadFiles(files []yamldoc.File, env yamldoc.Env) (*Config, error) {
 func recordedFiles(files []yamldoc.File) (documents []yamldoc.File, open func(string) ([]byte, error)) {
 	named := make(map[string][]byte)
 	for _, f := range files {
-		if f.Included {
+		if f.Named {
 			named[f.Path] = f.Data
 			continue
 		}
@@ -109,7 +109,7 @@ func recordedFiles(files []yamldoc.File) (documents []yamldoc.File, open func(st
 func (c *Config) Digest() string {
 	h := sha256.New()
 	for _, f := range c.Files {
-		fmt.Fprintf(h, "%t %q %d\n", f.Included, filepath.Base(f.Path), len(f.Data))
+		fmt.Fprintf(h, "%t %q %d\n", f.Named, filepath.Base(f.Path), len(f.Data))
 		h.Write(f.Data)
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -121,7 +121,7 @@ func (c *Config) Digest() string {
 func (c *Config) ErrorAt(at yamldoc.Pos, field, message, hint string) *yamldoc.Error {
 	src := new(yamldoc.FileText)
 	for _, f := range c.Files {
-		if f.Path == at.File && !f.Included {
+		if f.Path == at.File && !f.Named {
 			src = yamldoc.NewFileText(f)
 			break
 		}

@@ -96,7 +96,7 @@ func caseFiles(a archive) (files []yamldoc.File, want string) {
 			want = string(f.Data)
 			continue
 		}
-		f.Included = filepath.Ext(f.Path) != ".yaml"
+		f.Named = filepath.Ext(f.Path) != ".yaml"
 		files = append(files, f)
 	}
 	return files, want

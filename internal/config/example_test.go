@@ -11,7 +11,7 @@ func Example() {
 	files := []yamldoc.File{
 		{Path: "org.yaml", Data: []byte("kind: organization\nname: lab\nmodel: ${MODEL:scripted}\n")},
 		{Path: "team.yaml", Data: []byte("kind: role\nname: analyst\ntoolGroups: [workspace]\n---\nkind: model\nname: scripted\ntype: script\nfile: agent.js\n")},
-		{Path: "agent.js", Data: []byte("role('*', function* () { return 1 })"), Included: true},
+		{Path: "agent.js", Data: []byte("role('*', function* () { return 1 })"), Named: true},
 	}
 	cfg, err := config.ReadFiles(files, nil)
 	if err != nil {

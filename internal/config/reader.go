@@ -112,7 +112,7 @@ func (r *reader) recordFiles(documents []yamldoc.File) {
 func (r *reader) includedFiles() []yamldoc.File {
 	var files []yamldoc.File
 	for _, path := range slices.Sorted(maps.Keys(r.included)) {
-		files = append(files, yamldoc.File{Path: path, Data: r.included[path], Included: true})
+		files = append(files, yamldoc.File{Path: path, Data: r.included[path], Named: true})
 	}
 	return files
 }

@@ -91,7 +91,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("kind: role\nname: ${NAME}\ntoolGroups: [a, '*']\nlimits: {rounds: ${ROUNDS}}\n---\nkind: organization\nname: o\n"))
 	f.Add([]byte("{kind: model, name: m, type: script, file: m.js}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		files := []yamldoc.File{{Path: "org.yaml", Data: data}, {Path: "m.js", Included: true}}
+		files := []yamldoc.File{{Path: "org.yaml", Data: data}, {Path: "m.js", Named: true}}
 		cfg, err := config.ReadFiles(files, testEnv)
 		if cfg == nil {
 			t.Fatal("no Config")

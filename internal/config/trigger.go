@@ -34,7 +34,7 @@ type Trigger struct {
 	After    TriggerAfter `json:",omitzero"`  // of TriggerAfterTask
 
 	StartsPerMinute int
-	Running         int // tasks of the trigger that have not ended
+	Running         int // the most tasks of the trigger that may run at a time
 	Pos             yamldoc.Pos
 }
 
@@ -286,7 +286,8 @@ func (it item) afterField(to *TriggerAfter) func(yamldoc.Value) {
 
 // follows reports whether the end of a task of another trigger may fire t.
 func (t Trigger) follows(other Trigger) bool {
-	return t.Type == TriggerAfterTask && (t.After.Trigger == other.Name || t.After.Role == other.Role)
+	after := t.After // names one of the two, unless it has errors
+	return t.Type == TriggerAfterTask && (after.Trigger != "" && after.Trigger == other.Name || after.Role != "" && after.Role == other.Role)
 }
 
 // checkTriggerCycle rejects a trigger that its own tasks would fire again.

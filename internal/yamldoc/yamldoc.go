@@ -21,8 +21,8 @@
 // [Reader.ReadSecret] reads. The size of files, their nesting and what their aliases expand to are
 // bounded.
 //
-// The package does not open files and does not know kinds of documents: package docset
-// below it does.
+// The package does not open files and does not know kinds of documents. Package docset, which is
+// built on it, reads documents by their kind.
 package yamldoc
 
 import "fmt"
@@ -34,9 +34,9 @@ type Env func(name string) (value string, ok bool)
 // File is one file as it was read, so that it can be recorded and read again without
 // access to the disk.
 type File struct {
-	Path     string `json:"path"`
-	Data     []byte `json:"data"`
-	Included bool   `json:"named,omitempty"` // a file that a document names, such as a model's script; not a document itself
+	Path  string `json:"path"`
+	Data  []byte `json:"data"`
+	Named bool   `json:"named,omitempty"` // a file that a document names, such as a model's script; not a document itself
 }
 
 // Pos is a position in a file. The zero Pos is unknown.

@@ -25,8 +25,8 @@ type Store struct {
 	mu       sync.RWMutex // guards the fields below
 	seq      uint64
 	log      log
-	inbox    map[identity.AgentID][]journal.Message // slices are replaced, never changed
-	delayed  map[identity.AgentID][]journal.Message // by recipient; slices are replaced, never changed
+	inbox    map[identity.AgentID][]journal.Message // elements are never changed; readers get clipped slices
+	delayed  map[identity.AgentID][]journal.Message // by recipient; elements are never changed
 	runnable map[identity.AgentID]struct{}
 	records  map[recordKey][]byte
 	notify   chan struct{} // closed by the next commit; nil if no reader waits

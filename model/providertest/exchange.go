@@ -29,7 +29,7 @@ import (
 
 // Exchange is one request and its outcome.
 type Exchange struct {
-	Path   string
+	Path   string // with the query
 	Host   string
 	Header http.Header
 	Body   string
@@ -123,7 +123,9 @@ func EqualJSON(t testing.TB, got, want string) {
 // Decode returns the value of a JSON document.
 func Decode(t testing.TB, doc string) (value any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(doc), &value); err != nil {
+	d := json.NewDecoder(strings.NewReader(doc))
+	d.UseNumber() // large numbers keep their last digits
+	if err := d.Decode(&value); err != nil {
 		t.Fatalf("%v: %s", err, doc)
 	}
 	return value

@@ -16,7 +16,6 @@ import (
 func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([]modules.ToolPin, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	changes := n.changes.Load()
 	has := n.session.InitializeResult().Capabilities
 	if has == nil {
 		has = &sdk.ServerCapabilities{}
@@ -32,9 +31,7 @@ func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([
 	if err != nil {
 		return nil, n.explain(err)
 	}
-	pins = n.withDescribed(ctx, withResourceTools(pins, prefix, has), has, log)
-	n.listed.Store(changes)
-	return pins, nil
+	return n.withDescribed(ctx, withResourceTools(pins, prefix, has), has, log), nil
 }
 
 // listTools requests all pages of the list.

@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/modules/mcpclient/mcpauth"
 )
 
-// minRelistInterval is the shortest time between two lists after notifications of a server.
+// minRelistInterval is the shortest time between two lists in the background, after notifications of a server.
 const minRelistInterval = 250 * time.Millisecond
 
 // reconnector holds the connection to a server. It connects when a connection is needed,
@@ -48,7 +49,7 @@ func newReconnector(c Config, log *slog.Logger, onTools func(context.Context, []
 
 // connection returns a connection. Its tools are listed at least as of the last
 // notification before the call. Errors have the code tool_unavailable, as no tool was
-// called, or are ctx's.
+// called, or authorization_required, or are ctx's.
 func (r *reconnector) connection(ctx context.Context) (*conn, error) {
 	before, changes := r.lastConn.Load(), uint64(0)
 	if before != nil {
@@ -63,8 +64,13 @@ func (r *reconnector) connection(ctx context.Context) (*conn, error) {
 	if r.ctx.Err() != nil {
 		return nil, errcode.New(errcode.ToolUnavailable, "MCP server %q is closed", r.config.Name)
 	}
-	if r.conn != nil && (!r.conn.isAlive() || r.conn.tryRetire()) {
+	switch {
+	case r.conn == nil:
+	case !r.conn.isAlive():
 		r.drop()
+	case r.conn.tryRetire():
+		r.log.Debug("connection to MCP server renewed")
+		r.closeConn()
 	}
 	if r.conn == nil {
 		return r.connect(ctx)
@@ -114,21 +120,30 @@ func (r *reconnector) refreshTools(ctx context.Context) (*conn, error) {
 	return n, nil
 }
 
-// listTools lists the tools and passes their definitions to onTools.
+// listTools lists the tools and passes their definitions to onTools. If that fails, or ctx ends
+// meanwhile, the changes that the server has notified are still to be listed.
 func (r *reconnector) listTools(ctx context.Context, n *conn) error {
+	changes := n.changes.Load()
 	pins, err := n.listPins(ctx, *r.config.Prefix, r.log)
-	if err != nil {
-		return err
+	if err = cmp.Or(err, ctx.Err()); err == nil { // a list that ctx has cut short is not all
+		err = r.onTools(ctx, pins)
 	}
-	return r.onTools(ctx, pins)
+	if err == nil {
+		n.listed.Store(changes)
+	}
+	return err
 }
 
-// drop closes the connection. It must be called with sem held.
+// drop closes a connection that cannot be used. It must be called with sem held.
 func (r *reconnector) drop() {
-	n := r.conn
+	r.log.Warn("MCP server disconnected", "reason", r.conn.explain(errors.New("the connection is not usable")))
+	r.closeConn()
+}
+
+// closeConn closes the connection. It must be called with sem held.
+func (r *reconnector) closeConn() {
+	r.conn.close()
 	r.conn = nil
-	r.log.Warn("MCP server disconnected", "reason", n.explain(errors.New("the connection is not usable")))
-	n.close()
 }
 
 // recordFailure returns the error of a failed attempt and sets when the next one is
@@ -142,7 +157,7 @@ func (r *reconnector) recordFailure(ctx context.Context, err error) error {
 		}
 		return cancelled
 	}
-	if errcode.CodeOf(err) == errcode.AuthorizationRequired { // no attempt helps before a login, which needs none
+	if errcode.CodeOf(err) == errcode.AuthorizationRequired { // no attempt helps before a person has logged in; then the next one need not wait
 		r.log.Log(ctx, slog.LevelDebug, "MCP server needs a login", "error", err)
 		return r.unavailable(err, 0)
 	}
@@ -196,8 +211,7 @@ func (r *reconnector) close() {
 	r.cancel()
 	<-r.sem
 	if r.conn != nil {
-		r.conn.close()
-		r.conn = nil
+		r.closeConn()
 	}
 	r.sem <- struct{}{}
 	r.background.Wait()

@@ -37,7 +37,7 @@ func (o *Oversight) Covers(op Operation) bool {
 	return o != nil && (op == ChangeOversight || slices.Contains(o.Operations, op))
 }
 
-// Rules returns the rules that the votes about an operation must satisfy.
+// Rules returns the rules that the votes about an operation must satisfy. o must not be nil.
 func (o *Oversight) Rules() Rules { return Rules{{From: o.From, Deadline: o.Deadline}} }
 
 // RoleNames returns the names of the roles whose people approve, each once. A nil Oversight has
@@ -71,8 +71,8 @@ func (o *Oversight) Check() error {
 	return o.Rules()[0].checkPeople()
 }
 
-// CheckApprovable returns an error unless the existing people can approve the operations of some
-// operator. people returns how many people have a role, and operators is the number of operators.
+// CheckApprovable returns an error unless the existing people can approve the operations of any
+// one operator. people returns how many people have a role, and operators is the number of operators.
 // An operator does not approve its own operations, so one of them never counts.
 func (o *Oversight) CheckApprovable(people func(role string) int, operators int) error {
 	if o == nil {

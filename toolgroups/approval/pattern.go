@@ -57,7 +57,7 @@ func (p Pattern) Fits(args json.RawMessage) bool {
 }
 
 // RestDigest returns a hash of the arguments that p has no conditions for. A call is covered if it has
-// the same Rest as the call that people have approved.
+// the same RestDigest as the call that people have approved.
 func (p Pattern) RestDigest(args json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()

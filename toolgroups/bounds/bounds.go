@@ -141,7 +141,7 @@ func (b *Bind) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	var rules map[string]Rule
-	if err := json.Unmarshal(data, &rules); err != nil || data[0] != '{' || isAmbiguous(data) {
+	if err := json.Unmarshal(data, &rules); err != nil || data[0] != '{' || isNotStrictObject(data) {
 		rules = map[string]Rule{unreadable: {text: string(data)}}
 	}
 	*b = rules

@@ -22,8 +22,8 @@ type Check struct {
 }
 
 // ForSchema returns the check of r for a tool with this input schema. Arguments that a call
-// leaves out have the defaults of the schema. These are the defaults of properties and
-// items, through references within the schema. Defaults in allOf, anyOf, oneOf and if do
+// leaves out have the defaults of the schema. These are the defaults of properties, also of
+// those within items, through references within the schema. Defaults in allOf, anyOf, oneOf and if do
 // not count.
 func (r Rule) ForSchema(schema json.RawMessage) *Check {
 	c, root := &Check{Rule: r}, gjson.ParseBytes(schema)
@@ -47,7 +47,7 @@ func (r Rule) CheckArguments(args json.RawMessage, inputs TaskInputs) *Violation
 
 // CheckArguments returns the first bound that rejects the arguments of a call, nil if all
 // allow them. args must be strict JSON (package strictjson), which the gate has checked. The
-// arguments are read once, whatever the number of paths.
+// arguments are walked once for all paths, an array once for each step below it.
 func (c *Check) CheckArguments(args json.RawMessage, inputs TaskInputs) *Violation {
 	if !c.Readable() {
 		return &Violation{Operator: "bind", Problem: "the stored bounds cannot be read"}
@@ -73,7 +73,7 @@ var readings = sync.Pool{New: func() any { return new(reading) }}
 // some tens of a slow expression.
 const maxWork = 10_000_000
 
-// evaluation is the state of one check.
+// evaluation has the inputs of one evaluation, and the steps that are left.
 type evaluation struct {
 	inputs TaskInputs
 	budget int // steps that are left

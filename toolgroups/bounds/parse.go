@@ -66,12 +66,13 @@ func parseObject(data []byte) (map[string]any, error) {
 	var doc map[string]any
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	return doc, d.Decode(&doc)
+	err := d.Decode(&doc)
+	return doc, err
 }
 
-// isAmbiguous reports whether data is not an object of strict JSON. Parsers read such a text
+// isNotStrictObject reports whether data is not an object of strict JSON. Parsers read such a text
 // differently, for example an object that has a key twice.
-func isAmbiguous(data []byte) bool { return strictjson.CheckObject(data, nil) != nil }
+func isNotStrictObject(data []byte) bool { return strictjson.CheckObject(data, nil) != nil }
 
 // newRule returns the rule of a decoded document.
 func newRule(doc any) (Rule, error) {

@@ -2034,6 +2034,13 @@ var mutations = []mutation{
 		"./internal/app/notify TestEngine_FailedWrite",
 	},
 	{
+		"a notified change of tools is lost with the call that listed it", "modules/mcpclient/reconnect.go",
+		`	if err == nil {
+		n.listed`, `	if err == nil || ctx.Err() != nil {
+		n.listed`,
+		"./modules/mcpclient TestReconnector_ListsAgain",
+	},
+	{
 		"a page of the port of HTTP is of the origin of HTTPS", "org/hosts/authority.go",
 		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
 		"./gateway/auth TestHostCheck_HostAndOrigin",

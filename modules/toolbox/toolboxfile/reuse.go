@@ -28,7 +28,7 @@ func NewToolCache(files []yamldoc.File, tools []DeclaredTool) *ToolCache {
 	c := &ToolCache{tools: tools, known: make(map[[sha256.Size]byte]reusableTool, len(tools))}
 	at := 0 // tools are in the order of files and documents
 	for _, f := range files {
-		if f.Included {
+		if f.Named {
 			continue
 		}
 		parts, ok := yamldoc.NewFileText(f).SplitDocuments()
