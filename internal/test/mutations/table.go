@@ -2038,7 +2038,7 @@ var mutations = []mutation{
 		`	if err == nil {
 		n.listed`, `	if err == nil || ctx.Err() != nil {
 		n.listed`,
-		"./modules/mcpclient TestReconnector_ListsAgain",
+		"./modules/mcpclient TestReconnector_ListsAgainAfterCancelledCall",
 	},
 	{
 		"a page of the port of HTTP is of the origin of HTTPS", "org/hosts/authority.go",
