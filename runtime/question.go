@@ -188,7 +188,7 @@ func (t *tracker) countQuestion(id identity.TaskID) error {
 	run := t.tasks[id]
 	switch {
 	case run == nil:
-		return errcode.New(errcode.InputUnavailable, "the task has ended; nobody answers its questions")
+		return errcode.New(errcode.InputUnavailable, "the task has ended; its questions are not answered any more")
 	case run.questions >= maxTaskQuestions:
 		return errcode.New(errcode.InputUnavailable, "the tools of this task have asked %d questions; no more are allowed", maxTaskQuestions)
 	}

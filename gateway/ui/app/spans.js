@@ -17,7 +17,7 @@
  */
 /**
  * @typedef {object} Trace
- * @property {Map<string, {id: string, name: string, role: string, since: number, said: string}>} agents in the order in which they were spawned; since is when their model was asked, said the text of its last answer that has one
+ * @property {Map<string, {id: string, name: string, role: string, since: number, woken: number, said: string}>} agents in the order in which they were spawned; since is when their model was asked, woken the event that made them ask, said the text of its last answer that has one
  * @property {Span[]} spans
  * @property {Map<string, Span>} calls those of tools by call
  * @property {Map<string, Span>} waits those that go on, by the id of the request or question
@@ -49,7 +49,7 @@ export function addEvent(trace, e) {
   trace.end = at;
   switch (e.type) {
     case "agent_spawned": agentOf(trace, e, at); break;
-    case "message": wake(trace, e.message?.to, at); break;
+    case "message": wake(trace, e, at); break;
     case "model_answered": addAnswer(trace, e, at); break;
     case "error": addFailedTurn(trace, e, at); break;
     case "tool_call": addCall(trace, e, at); break;
@@ -85,18 +85,29 @@ function agentOf(trace, e, at) {
   const id = e.agent ?? "";
   let agent = trace.agents.get(id);
   if (!agent) {
-    agent = { id, name: e.type === "agent_spawned" && e.name ? e.name : e.role ?? "", role: e.role ?? "", since: at, said: "" };
+    agent = { id, name: e.type === "agent_spawned" && e.name ? e.name : e.role ?? "", role: e.role ?? "", since: at, woken: e.seq, said: "" };
     trace.agents.set(id, agent);
   }
   return agent;
 }
 
-/** @param {Trace} trace @param {string | undefined} id @param {number} at */
-function wake(trace, id, at) {
-  const agent = trace.agents.get(id ?? "");
+/** @param {Trace} trace @param {OrgEvent} e @param {number} at */
+function wake(trace, e, at) {
+  const agent = trace.agents.get(e.message?.to ?? "");
   if (agent && Number.isNaN(agent.since)) {
-    agent.since = at;
+    Object.assign(agent, { since: at, woken: e.seq });
   }
+}
+
+/**
+ * Returns the answers that models are asked for now, as spans.
+ * @param {Trace} trace
+ * @returns {Span[]}
+ */
+export function openAnswers(trace) {
+  const busy = new Set(trace.spans.filter((s) => Number.isNaN(s.end)).map((s) => s.agent));
+  return [...trace.agents.values()].filter((a) => !Number.isNaN(a.since) && !busy.has(a.id))
+    .map((a) => ({ kind: "model", seq: a.woken, agent: a.id, name: "its model", start: a.since, end: NaN, outcome: "" }));
 }
 
 /** @param {Trace} trace @param {OrgEvent} e @param {number} at */
@@ -136,7 +147,7 @@ function endCall(trace, e, at, outcome) {
   }
   const agent = trace.agents.get(e.agent ?? "");
   if (agent) {
-    agent.since = at;
+    Object.assign(agent, { since: at, woken: e.seq });
   }
 }
 
@@ -175,12 +186,13 @@ const tickSpace = 100; // between two ticks, at least
  * Returns a scale from times to positions between 0 and width. Times of more than 5 % of the whole
  * in which agents only waited take little room.
  * @param {Trace} trace
+ * @param {Span[]} spans those of trace, and others that go on
  * @param {number} width
  * @param {number} now the end of spans that go on
  * @returns {Scale}
  */
-export function timeScale(trace, width, now) {
-  const busy = mergeSpans(trace.spans.flatMap((s) => busyParts(s, now)));
+export function timeScale(trace, spans, width, now) {
+  const busy = mergeSpans(spans.flatMap((s) => busyParts(s, now)));
   const start = Math.min(trace.start, busy[0]?.[0] ?? Infinity);
   const end = Math.max(trace.end, busy.at(-1)?.[1] ?? 0, trace.waits.size ? now : 0, start + 1);
   const idle = idleTimes([...busy, [end, end]], start, Math.max(foldLeast, 0.05 * (end - start)));

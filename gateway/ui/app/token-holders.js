@@ -33,7 +33,7 @@ export function tokenHolders(tokens, holding) {
     cells: [t.name, t.roleId ? html`<a href=${roleLink(t.roleId)}>${t.role}</a>` : t.role, answerFor(t, holding)],
   }))) : html`<p class="quiet">No token has a role.</p>`}
     ${callers.length > shown.length ? html`<p class="quiet">${count(callers.length - shown.length, "other token")} are not shown.</p>` : nothing}
-    <p class="quiet">${operators.length ? html`Operators (${operators.slice(0, shownMost).join(", ")}) have no role of their own: they call it in one of the roles above. ` : nothing}A caller's own limits, such as its scopes, may allow less. Users who sign in at an issuer are not listed.</p>`;
+    <p class="quiet">${operators.length ? html`Operators (${operators.slice(0, shownMost).join(", ")}) have no role of their own: they call it in a role that may call it. ` : nothing}A caller's own limits, such as its scopes, may allow less. Users who sign in at an issuer are not listed.</p>`;
 }
 
 /**

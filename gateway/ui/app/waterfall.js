@@ -5,7 +5,7 @@ import { clock, distinctDurations, duration, number } from "./format.js";
 import { hasEnded } from "./organization-model.js";
 import { mark, quiet, table } from "./parts.js";
 import { placeLink, setParams } from "./place.js";
-import { timeScale } from "./spans.js";
+import { openAnswers, timeScale } from "./spans.js";
 
 /** @typedef {import("./screen.js").Page} Page */
 /** @typedef {import("./screen.js").Place} Place */
@@ -32,10 +32,11 @@ export function waterfall(data, place, page) {
     return html`<p class="quiet">No agent has acted yet.</p>`;
   }
   const now = hasEnded(t.status) ? trace.end : page.now;
-  const scale = timeScale(trace, chartWidth - 8, now);
+  const spans = t.status === "running" ? [...trace.spans, ...openAnswers(trace)] : trace.spans;
+  const scale = timeScale(trace, spans, chartWidth - 8, now);
   const above = scale.folds.length ? axisHeight : 0; // for the texts of what is left out
   const lane = new Map(agents.map((a, i) => [a.id, i]));
-  const bars = trace.spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place));
+  const bars = spans.filter((/** @type {Span} */ s) => lane.has(s.agent)).map((/** @type {Span} */ s) => barOf(s, lane.get(s.agent) ?? 0, scale, now, place));
   const bottom = laneHeight * agents.length;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the agents over time; the table below has the same"><svg class="waterfall lanes" viewBox="0 ${-above} ${nameWidth + chartWidth} ${above + bottom + axisHeight}" aria-hidden="true">
     ${scale.folds.map((f) => foldShape(f, above, bottom))}
@@ -45,7 +46,7 @@ export function waterfall(data, place, page) {
   </svg></div>
   ${trace.agents.size > drawnMost ? html`<p class="quiet">The first ${drawnMost} of ${number(trace.agents.size)} agents are drawn.</p>` : nothing}
   <p class="legend quiet">${legend.map(([kind, text]) => legendEntry(kind, text))}${scale.folds.length ? html`<span>∥ nothing happened, left out</span>` : nothing}</p>
-  <details @toggle=${(/** @type {any} */ e) => { data.tableOpen = e.target.open; page.redraw(); }}><summary>The same as a table</summary>${data.tableOpen ? spanTable(data, now) : nothing}</details>`;
+  <details @toggle=${(/** @type {any} */ e) => { data.tableOpen = e.target.open; page.redraw(); }}><summary>The same as a table</summary>${data.tableOpen ? spanTable(data, spans, now) : nothing}</details>`;
 }
 
 /** @param {string} kind @param {string} text */
@@ -122,11 +123,11 @@ function barShape(b) {
   return svg`<rect class="${b.kind} ${b.chosen ? "chosen" : ""}" x=${b.x} y=${b.y} width=${b.width} height=${b.height} rx="2" @click=${() => setParams({ event: String(b.seq) })}><title>${b.title}</title></rect>`;
 }
 
-/** @param {any} data @param {number} now */
-function spanTable(data, now) {
+/** @param {any} data @param {Span[]} spans @param {number} now */
+function spanTable(data, spans, now) {
   const { trace, task: t } = data;
-  return html`${trace.spans.length > rowsMost ? html`<p class="quiet">The last ${rowsMost} of ${number(trace.spans.length)} are listed.</p>` : nothing}
-    ${table("Model answers, calls and waits, oldest first", ["Agent", "What", "At", "Took", "Outcome"], trace.spans.slice(-rowsMost).map((/** @type {Span} */ s) => ({
+  return html`${spans.length > rowsMost ? html`<p class="quiet">The last ${rowsMost} of ${number(spans.length)} are listed.</p>` : nothing}
+    ${table("Model answers, calls and waits, oldest first", ["Agent", "What", "At", "Took", "Outcome"], spans.slice(-rowsMost).map((/** @type {Span} */ s) => ({
     href: placeLink("task", t.id, { event: String(s.seq) }),
     cells: [trace.agents.get(s.agent)?.name ?? "", whatOf(s), clock(s.start), duration((Number.isNaN(s.end) ? now : s.end) - s.start), outcomeOf(s)],
   })))}`;

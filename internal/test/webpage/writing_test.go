@@ -85,6 +85,7 @@ func TestPage_TextWhileAModelWrites(t *testing.T) {
 	first.goTo("#/task/" + task.ID)
 	first.wait(`document.querySelector(".writing .text")?.textContent.startsWith("Once upon <img")`)
 	first.wait(`document.querySelector(".outcome")?.innerText.includes("is writing “Once upon <img")`)
+	first.wait(`[...document.querySelectorAll("svg.lanes rect.model title")].some((t) => t.textContent.startsWith("answer of its model"))`)
 	second.open("/#/task/" + task.ID)
 	for _, p := range []*tab{second, first} {
 		p.wait(`document.querySelector(".writing .text")?.textContent.startsWith("Once upon <img")`)
