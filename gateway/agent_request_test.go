@@ -299,7 +299,7 @@ func (r goneRecorder) Write(data []byte) (int, error) {
 	return r.ResponseRecorder.Write(data)
 }
 
-// A client that disconnects from a stream is no error of this process.
+// A client that disconnects from a stream is not logged as an error.
 func TestAskAgent_DisconnectIsNotLogged(t *testing.T) {
 	for path, body := range map[string]string{
 		"/api/v1/agent":        `{"question":"q","role":"clerk"}`,

@@ -4,7 +4,7 @@ import "fmt"
 
 // parser parses one document. Its methods accept the offset where a value or another part begins,
 // and return the offset after that part. If the document is malformed, they return invalid and set at
-// and reason. A value that its Shape does not allow is no such error: it only clears result.Valid.
+// and reason. A value that its Shape does not allow is not such an error: it only clears result.Valid.
 // The offset is not a field of parser, since that would cost a store and a load for each token.
 type parser struct {
 	data   []byte
