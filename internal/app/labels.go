@@ -121,11 +121,6 @@ func offeredName(cfg *config.Config, id toolboxfile.ToolID) string {
 	return id.Tool
 }
 
-// isServerTool reports whether a declared tool calls a tool of an MCP server.
-func isServerTool(cfg *config.Config, name string) bool {
-	return slices.ContainsFunc(cfg.Tools, func(t toolboxfile.DeclaredTool) bool { return t.Name == name && t.MCP != nil })
-}
-
 // offeredTools lists the declared tools that can be called.
 func offeredTools(cfg *config.Config) []toolboxfile.DeclaredTool {
 	return slices.DeleteFunc(slices.Clone(cfg.Tools), func(t toolboxfile.DeclaredTool) bool { return t.Type == toolboxfile.ToolGraphUpdate })

@@ -40,9 +40,12 @@ type toolsets map[toolgroups.GroupID]toolset
 
 // toolsetsOf returns the toolsets of a configuration and the groups that its tools name.
 func toolsetsOf(cfg *config.Config) toolsets {
-	owners := make(map[string]toolgroups.GroupOwner, len(cfg.Tools))
+	owners, callServers := make(map[string]toolgroups.GroupOwner, len(cfg.Tools)), map[string]bool{}
 	for _, t := range cfg.Tools {
 		owners[t.Name] = toolOwner(t)
+		if t.MCP != nil {
+			callServers[t.Name] = true
+		}
 	}
 	for _, r := range cfg.Resources {
 		owners[r.ToolName()] = resourceOwner
@@ -58,7 +61,7 @@ func toolsetsOf(cfg *config.Config) toolsets {
 			switch {
 			case foreign:
 				t.addRef(modules.OwnerOf(id.Server), offeredName(cfg, id))
-			case declared && isServerTool(cfg, name):
+			case declared && callServers[name]:
 				t.addRef(owner, name)
 			default:
 				t.Refs, t.owners = append(t.Refs, name), append(t.owners, owner)
