@@ -235,7 +235,7 @@ func TestRole_FlagsSetFieldsAndDefaults(t *testing.T) {
 	}
 }
 
-// A limit of 0 is removed alone. The others stay, also the budget, for which there is no flag.
+// A limit of 0 removes this limit and no other. The budget stays, too, though it has no flag.
 func TestRoleUpdate_RemovesSingleLimits(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, dir, "role", "create", "clerk", "--use", "console", "--limits", "rounds=4,depth=3,hires=2")

@@ -119,12 +119,15 @@ func nullFields(data []byte, nullable []string) (nulls []string, err error) {
 
 // nullMembers returns the members of the object in a field that are null and in nullable.
 func nullMembers(field string, object gjson.Result, nullable []string) (nulls []string) {
-	object.ForEach(func(key, value gjson.Result) bool {
-		if name := field + "." + key.Str; value.Type == gjson.Null && slices.Contains(nullable, name) {
+	for _, name := range nullable {
+		member, ok := strings.CutPrefix(name, field+".")
+		if !ok {
+			continue
+		}
+		if value := object.Get(member); value.Exists() && value.Type == gjson.Null {
 			nulls = append(nulls, name)
 		}
-		return true
-	})
+	}
 	return nulls
 }
 
