@@ -2,7 +2,6 @@ package toolgroups
 
 import (
 	"hash/maphash"
-	"maps"
 	bits64 "math/bits"
 )
 
@@ -90,37 +89,41 @@ func (m *cowMap[V]) withEdits(set map[string]V, remove []string) cowMap[V] {
 	} else {
 		*next.shard = *m.shard
 	}
-	for i, change := range next.changesByShard(set, remove) {
-		old := next.shard[i].entries()
-		entries := maps.Clone(old)
-		for name, v := range change {
-			if v == nil {
-				delete(entries, name)
+	for i, list := range next.editsByShard(set, remove) {
+		entries := next.shard[i].entries()
+		next.size -= len(entries)
+		for _, e := range list {
+			if e.removed {
+				delete(entries, e.name)
 			} else {
-				entries[name] = *v
+				entries[e.name] = e.value
 			}
 		}
-		next.size += len(entries) - len(old)
+		next.size += len(entries)
 		next.shard[i] = next.newShard(entries)
 	}
 	return next
 }
 
-// changesByShard groups the changes of an edit by shard. A nil value removes the name.
-func (m *cowMap[V]) changesByShard(set map[string]V, remove []string) map[uint64]map[string]*V {
-	byShard := map[uint64]map[string]*V{}
-	add := func(name string, v *V) {
-		i := hash(m.seed, name) >> 56
-		if byShard[i] == nil {
-			byShard[i] = map[string]*V{}
-		}
-		byShard[i][name] = v
+// mapEdit removes a name from a cowMap or sets its value.
+type mapEdit[V any] struct {
+	name    string
+	value   V
+	removed bool
+}
+
+// editsByShard groups the edits of withEdits by shard, in the order in which they apply.
+func (m *cowMap[V]) editsByShard(set map[string]V, remove []string) map[uint64][]mapEdit[V] {
+	byShard := map[uint64][]mapEdit[V]{}
+	add := func(e mapEdit[V]) {
+		i := hash(m.seed, e.name) >> 56
+		byShard[i] = append(byShard[i], e)
 	}
 	for _, name := range remove {
-		add(name, nil)
+		add(mapEdit[V]{name: name, removed: true})
 	}
 	for name, v := range set {
-		add(name, &v)
+		add(mapEdit[V]{name: name, value: v})
 	}
 	return byShard
 }

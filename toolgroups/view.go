@@ -235,9 +235,10 @@ func (v *View) PredatesTool(h *ToolHandle) bool { return h.since > v.revision }
 // ToolNames returns the names of the tools that are visible in at least one state, in
 // order.
 func (v *View) ToolNames() []string {
-	var names []string
-	for _, d := range v.ListableTools() {
-		names = append(names, d.Name)
+	handles := v.listableHandles()
+	names := slices.Grow([]string(nil), len(handles))
+	for _, h := range handles {
+		names = append(names, h.Definition.Name)
 	}
 	return names
 }
@@ -246,14 +247,23 @@ func (v *View) ToolNames() []string {
 // list is built once; callers must not change it.
 func (v *View) ListableTools() []tool.Definition {
 	v.once.Do(func() {
-		stateViews := v.stateViews()
-		for _, h := range v.handles {
-			if slices.ContainsFunc(stateViews, func(s *StateView) bool { return s.bits.has(h.index) }) {
-				v.listable = append(v.listable, v.shownDefinition(h))
-			}
+		for _, h := range v.listableHandles() {
+			v.listable = append(v.listable, v.shownDefinition(h))
 		}
 	})
 	return v.listable
+}
+
+// listableHandles returns the tools that are visible in at least one state, in order.
+func (v *View) listableHandles() []*ToolHandle {
+	stateViews := v.stateViews()
+	list := make([]*ToolHandle, 0, len(v.handles))
+	for _, h := range v.handles {
+		if slices.ContainsFunc(stateViews, func(s *StateView) bool { return s.bits.has(h.index) }) {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // stateViews returns all StateViews of v.

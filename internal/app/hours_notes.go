@@ -18,10 +18,10 @@ func hoursNotes(cfg *config.Config) (list []string) {
 	if cfg == nil {
 		return nil
 	}
-	m := memberships{cfg: cfg, sets: toolsetsOf(cfg)}
 	if !slices.ContainsFunc(cfg.Toolsets, func(s toolboxfile.Toolset) bool { return s.Hours != nil }) {
 		return nil
 	}
+	m := memberships{cfg: cfg, sets: toolsetsOf(cfg)}
 	for _, r := range cfg.Roles {
 		paths := m.pathsTo(r.ToolGroups.IDs)
 		for _, set := range timedSetsOf(paths) {

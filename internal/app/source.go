@@ -43,9 +43,17 @@ func sourceModules(cfg *config.Config) []config.Module {
 
 // sourceTools lists the tools of a source. It leaves out tools whose parameters could not
 // be read; loading has reported them.
-func sourceTools(cfg *config.Config, source string) (tools []toolboxfile.DeclaredTool) {
+func sourceTools(cfg *config.Config, source string) []toolboxfile.DeclaredTool {
+	isOf := func(t *toolboxfile.DeclaredTool) bool { return t.Source == source && t.Parameters != nil }
+	n := 0
 	for i := range cfg.Tools {
-		if cfg.Tools[i].Source == source && cfg.Tools[i].Parameters != nil {
+		if isOf(&cfg.Tools[i]) {
+			n++
+		}
+	}
+	tools := make([]toolboxfile.DeclaredTool, 0, n) // modules keep the list: no room to grow
+	for i := range cfg.Tools {
+		if isOf(&cfg.Tools[i]) {
 			tools = append(tools, cfg.Tools[i])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -18,7 +19,7 @@ import (
 // declaredTool is a tool that the configuration declares. It implements tool.Tool. It is immutable.
 type declaredTool struct {
 	module     *Module
-	config     toolboxfile.DeclaredTool
+	config     *toolboxfile.DeclaredTool
 	definition tool.Definition
 	action     action
 }
@@ -44,8 +45,11 @@ const (
 	alwaysReadOnly                     // from its type, whatever the configuration says
 )
 
-// toolKinds returns the types of tools by name.
-func toolKinds() map[string]toolKind {
+// toolKinds returns the types of tools by name. The map is built once: it has hundreds of statements,
+// and each declared tool looks up its type.
+var toolKinds = sync.OnceValue(buildToolKinds)
+
+func buildToolKinds() map[string]toolKind {
 	sqlite := []string{toolboxfile.SourceSQLite}
 	postgres := []string{toolboxfile.SourcePostgres, toolboxfile.SourceCloudSQLPostgres}
 	mysql := []string{toolboxfile.SourceMySQL}
@@ -76,7 +80,7 @@ func toolKinds() map[string]toolKind {
 }
 
 // declare returns the tool of a configuration. Errors: InvalidConfig.
-func (m *Module) declare(c toolboxfile.DeclaredTool) (*declaredTool, error) {
+func (m *Module) declare(c *toolboxfile.DeclaredTool) (*declaredTool, error) {
 	k, ok := findKind(c.Type, m.config.Source.Type)
 	switch {
 	case !ok:
@@ -106,7 +110,7 @@ func findKind(name, source string) (toolKind, bool) {
 }
 
 // effect returns the effect class: the configured one, else the one of the hints.
-func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
+func (m *Module) effect(c *toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 	isSet := func(hint *bool) bool { return hint != nil && *hint }
 	var e tool.Effect
 	switch {
@@ -124,7 +128,7 @@ func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 }
 
 // auth returns which tokens of auth services a call needs, nil if it needs none.
-func (m *Module) auth(c toolboxfile.DeclaredTool) *tool.Auth {
+func (m *Module) auth(c *toolboxfile.DeclaredTool) *tool.Auth {
 	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.ClaimServices(), SecureArgs: c.Parameters.HasSecure()}
 	if len(a.Scopes) > 0 {
 		a.ScopesOf = m.config.ScopesOf

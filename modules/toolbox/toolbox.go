@@ -72,7 +72,9 @@ func New(c Config) (*Module, error) {
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
-	for _, t := range c.Tools {
+	m.tools = make([]tool.Tool, 0, len(c.Tools))
+	for i := range c.Tools {
+		t := &c.Tools[i]
 		built, err := m.declare(t)
 		if err != nil {
 			return nil, errcode.Wrap(errcode.InvalidConfig, err, "tool %q of source %q: %s", t.Name, c.Source.Name, errcode.Message(err))
