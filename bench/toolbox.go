@@ -73,32 +73,44 @@ func median[T int64 | time.Duration | float64](list []T) T {
 	return list[len(list)/2]
 }
 
+// startFigures are the figures of some starts of one program.
+type startFigures struct {
+	ready, used         []time.Duration
+	held, later, ofFile []int64 // memory when ready and 3 s later; the part of the latter that is pages of the program's file
+}
+
 // toolboxStart shows how long each program takes to answer, and its memory.
 func toolboxStart(w *tabwriter.Writer, dir string, servers []toolServer) {
-	fmt.Fprintln(w, "start\ttools\tready after\tCPU time\tin memory\tafter 3 s")
+	fmt.Fprintln(w, "start\ttools\tready after\tCPU time\tin memory\tafter 3 s\tof it pages of the program's file")
 	for _, n := range []int{10, 1000, 5000} {
-		file := writeTools(dir, n, 0)
-		ready, used := make([][]time.Duration, len(servers)), make([][]time.Duration, len(servers))
-		held, later := make([][]int64, len(servers)), make([][]int64, len(servers))
-		for range toolboxStarts {
-			for i, s := range servers {
-				r := must(s.start(dir, file))
-				ready[i], used[i], held[i] = append(ready[i], r.ready), append(used[i], r.cpu()), append(held[i], r.memory())
-				time.Sleep(3 * time.Second)
-				later[i] = append(later[i], r.memory())
-				must(0, r.stop())
-			}
-		}
+		figures := startInterleaved(dir, writeTools(dir, n, 0), servers)
 		for i, s := range servers {
-			fmt.Fprintf(w, "%s\t%d\t%v\t%v\t%.0f MiB\t%.0f MiB\n", s.name, n, median(ready[i]).Round(time.Millisecond), median(used[i]), mib(median(held[i])), mib(median(later[i])))
+			f := figures[i]
+			fmt.Fprintf(w, "%s\t%d\t%v\t%v\t%.0f MiB\t%.0f MiB\t%.0f MiB\n", s.name, n, median(f.ready).Round(time.Millisecond), median(f.used), mib(median(f.held)), mib(median(f.later)), mib(median(f.ofFile)))
 		}
 		if n == 5000 {
 			w.Flush()
+			used, later := median(figures[0].used), median(figures[0].later)
 			reportResults(soakreport.Result{Part: "toolbox", Claim: "5,000 declared tools ready: CPU, memory", Goal: "≤ 500ms, ≤ 60 MiB", Aspirational: true,
-				Observed: fmt.Sprintf("%v, %.0f MiB", median(used[0]), mib(median(later[0]))), Passed: median(used[0]) <= 500*time.Millisecond && median(later[0]) <= 60<<20})
+				Observed: fmt.Sprintf("%v, %.0f MiB", used, mib(later)), Passed: used <= 500*time.Millisecond && later <= 60<<20})
 		}
 	}
 	w.Flush()
+}
+
+// startInterleaved starts the programs in turn and returns the figures of each.
+func startInterleaved(dir, file string, servers []toolServer) []startFigures {
+	figures := make([]startFigures, len(servers))
+	for range toolboxStarts {
+		for i, s := range servers {
+			f, r := &figures[i], must(s.start(dir, file))
+			f.ready, f.used, f.held = append(f.ready, r.ready), append(f.used, r.cpu()), append(f.held, r.memory())
+			time.Sleep(3 * time.Second)
+			f.later, f.ofFile = append(f.later, r.memory()), append(f.ofFile, r.filePages())
+			must(0, r.stop())
+		}
+	}
+	return figures
 }
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }

@@ -126,9 +126,16 @@ func (r *runningServer) cpu() time.Duration {
 }
 
 // memory returns the resident memory of the program, in bytes.
-func (r *runningServer) memory() int64 {
+func (r *runningServer) memory() int64 { return r.statm(1) }
+
+// filePages returns the part of memory that is pages of files, in bytes. It depends on the
+// kernel's cache of the program's file, too.
+func (r *runningServer) filePages() int64 { return r.statm(2) }
+
+// statm returns a field of /proc/PID/statm, in bytes.
+func (r *runningServer) statm(field int) int64 {
 	text := must(os.ReadFile("/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/statm"))
-	return int64(must(strconv.Atoi(strings.Fields(string(text))[1]))) * int64(os.Getpagesize())
+	return int64(must(strconv.Atoi(strings.Fields(string(text))[field]))) * int64(os.Getpagesize())
 }
 
 // request returns a request to a path below the program's base path.

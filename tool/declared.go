@@ -11,7 +11,8 @@ type Declared interface {
 	// "items"?,"additionalProperties"?}.
 	Manifest() json.RawMessage
 	// ClientSchema returns a JSON schema whose properties have one type each. The
-	// parameters that are claims are among them.
+	// parameters that are claims are among them. The MCP server ignores the keyword
+	// x-mcp-header in it.
 	ClientSchema() json.RawMessage
 	// SecureSchema returns the JSON schema of the secure arguments, nil if there are none.
 	SecureSchema() json.RawMessage

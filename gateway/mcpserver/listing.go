@@ -119,8 +119,8 @@ func describeTool(d tool.Definition) *sdk.Tool {
 // withMarks returns a description with the marks of arguments that clients repeat in headers, which
 // versions without sessions have.
 func withMarks(described *sdk.Tool, d tool.Definition) *sdk.Tool {
-	if schema := clientSchema(d); len(paramHeadersOf(schema)) > 0 {
-		described.InputSchema = schema
+	if len(paramHeaders(d)) > 0 {
+		described.InputSchema = d.ModelSchema()
 	}
 	return described
 }

@@ -40,6 +40,15 @@ func clientSchema(d tool.Definition) json.RawMessage {
 	return d.ModelSchema()
 }
 
+// paramHeaders returns the marked arguments of a tool. The parameters of a declared tool have no
+// marks.
+func paramHeaders(d tool.Definition) []paramHeader {
+	if d.Declared != nil {
+		return nil
+	}
+	return paramHeadersOf(d.ModelSchema())
+}
+
 // paramHeadersOf returns the marked arguments of a schema. If a mark is not as the protocol requires,
 // there are none: clients would leave the tool out.
 func paramHeadersOf(schema json.RawMessage) []paramHeader {
@@ -171,7 +180,7 @@ func (s *Server) paramHeaderMismatch(sc *clientScope, header http.Header, q *req
 	if !ok {
 		return ""
 	}
-	marked := paramHeadersOf(clientSchema(h.Definition))
+	marked := paramHeaders(h.Definition)
 	if len(marked) == 0 || sc.endpoint.toolset != "" && !snapshot.InGroups(q.name, sc.endpoint.toolset) || !s.offers(sc, q.name) {
 		return ""
 	}

@@ -89,7 +89,7 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 	if q.Untrusted && len(q.SQL) > maxStatementText {
 		return errcode.New(errcode.ResultTooLarge, "run a statement: its text has more than %d MiB", maxStatementText>>20)
 	}
-	if processSetting().MatchString(q.SQL) {
+	if namesProcessSetting(q.SQL) {
 		return errors.New("temp_store_directory, data_store_directory, hard_heap_limit and soft_heap_limit apply to the whole process and are not allowed here")
 	}
 	q.ReadOnly = q.ReadOnly || d.readOnly
@@ -230,5 +230,10 @@ func (d *sqliteDB) close() error {
 // pragma_table_info do not match.
 var pragmaPattern = textutil.LazyPattern(`(?i)\bpragma\b`)
 
-// processSetting matches settings of SQLite that apply to all databases of the process.
-var processSetting = textutil.LazyPattern(`(?i)(temp|data)_store_directory|(hard|soft)_heap_limit`)
+// namesProcessSetting reports whether a text names a setting of SQLite that applies to all databases
+// of the process, in any case of letters. Each statement is searched, so it uses no pattern.
+func namesProcessSetting(text string) bool {
+	lower := strings.ToLower(text)
+	return strings.Contains(lower, "temp_store_directory") || strings.Contains(lower, "data_store_directory") ||
+		strings.Contains(lower, "hard_heap_limit") || strings.Contains(lower, "soft_heap_limit")
+}
