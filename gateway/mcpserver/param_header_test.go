@@ -27,6 +27,20 @@ func (s schemaTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Text: string(c.Args)}, nil
 }
 
+// declaredTool is a declared tool whose schema for clients has marks.
+type declaredTool struct {
+	schemaTool
+	tool.Declared
+}
+
+func (d declaredTool) Definition() tool.Definition {
+	def := d.schemaTool.Definition()
+	def.Declared = d
+	return def
+}
+
+func (d declaredTool) ClientSchema() json.RawMessage { return raw(d.input) }
+
 // markedInput is a schema with marks at two depths.
 const markedInput = `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},` +
 	`"deep":{"type":"object","properties":{"on":{"type":"boolean","\u0078-mcp-header":"On"}}},"x-mcp-header":{"type":"string"}}}`
@@ -35,7 +49,7 @@ const markedInput = `{"type":"object","properties":{"region":{"type":"string","x
 func openMarked(t *testing.T) *fixture {
 	t.Helper()
 	f := openFixture(t)
-	list := []tool.Tool{schemaTool{"marked", markedInput}}
+	list := []tool.Tool{schemaTool{"marked", markedInput}, declaredTool{schemaTool: schemaTool{"declared", markedInput}}}
 	for name, property := range map[string]string{
 		"empty": `{"type":"string","x-mcp-header":""}`, "spaced": `{"type":"string","x-mcp-header":"a b"}`, "number": `{"type":"number","x-mcp-header":"A"}`,
 		"broken": `{"type":"string","x-mcp-header":"A\r\nB"}`, "object": `{"type":"object","x-mcp-header":"A"}`, "list": `{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`,
@@ -55,7 +69,7 @@ func TestParamHeaders_Listed(t *testing.T) {
 	f := openMarked(t)
 	for _, version := range versions {
 		list, err := f.connect(t, "ann@reader", "/mcp", version, nil).ListTools(t.Context(), nil)
-		if err != nil || len(list.Tools) != 9 {
+		if err != nil || len(list.Tools) != 10 {
 			t.Fatalf("%s: %v %+v", version, err, list)
 		}
 		for _, tool := range list.Tools {
@@ -68,9 +82,24 @@ func TestParamHeaders_Listed(t *testing.T) {
 			if got != want || tool.Name == "marked" && !gjson.GetBytes(schema, "properties.x-mcp-header").Exists() {
 				t.Errorf("%s %s: marks %s, want %s", version, tool.Name, got, want)
 			}
-			if tool.Name != "marked" && strings.Contains(string(schema), "x-mcp-header") {
+			if tool.Name != "marked" && hasMark(string(schema)) {
 				t.Errorf("%s: %s has a mark: %s", version, tool.Name, schema)
 			}
+		}
+	}
+}
+
+// hasMark reports whether a schema has a mark. A property may have the name of the keyword.
+func hasMark(schema string) bool {
+	return strings.Contains(strings.ReplaceAll(schema, `"x-mcp-header":{`, ""), "x-mcp-header")
+}
+
+// Headers are not compared with the arguments of a declared tool.
+func TestParamHeaders_DeclaredToolHasNone(t *testing.T) {
+	f := openMarked(t)
+	for _, headers := range []string{"", "Mcp-Param-Region: us"} {
+		if got := f.postMarked(t, "ann@reader", "declared", `{"region":"eu"}`, headers, statelessMeta); got.status != 200 || strings.Contains(got.body, "isError") {
+			t.Errorf("with the headers %q: %d %s", headers, got.status, got.body)
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -43,5 +45,55 @@ func TestReconnector_ListsAgainAfterCancelledCall(t *testing.T) {
 	refuse = false
 	if again, err := r.connection(t.Context()); err != nil || again != n || recorded != 2 {
 		t.Errorf("the definitions were recorded %d times, want 2: %v", recorded, err)
+	}
+}
+
+// A reconnector that ends does not wait for a server that never answers a list of changed tools.
+func TestReconnector_CloseEndsListOfChanges(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
+	sdk.AddTool(server, &sdk.Tool{Name: "one"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{}, nil, nil
+	})
+	var lists int
+	listing, answered := make(chan struct{}), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(answered) })
+	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if method == "tools/list" {
+				if lists++; lists == 2 {
+					close(listing)
+					<-answered
+				}
+			}
+			return next(ctx, method, r)
+		}
+	})
+	at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	defer at.Close()
+	defer answer()
+	prefix := "s__"
+	r := newReconnector(Config{Name: "s", URL: at.URL, Prefix: &prefix}, slog.New(slog.DiscardHandler), func(context.Context, []modules.ToolPin) error { return nil })
+	n, err := r.connection(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.changes.Add(1)
+	var called error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, called = r.connection(context.Background())
+		answer()
+		r.close()
+	}()
+	<-listing
+	r.cancel() // as close does, which then waits for the list
+	select {
+	case <-ended:
+	case <-time.After(listTimeout / 2):
+		t.Fatal("the end of the reconnector did not end the list")
+	}
+	if !errors.Is(called, context.Canceled) {
+		t.Errorf("the call that listed: %v, want context.Canceled", called)
 	}
 }

@@ -2041,6 +2041,13 @@ var mutations = []mutation{
 		"./modules/mcpclient TestReconnector_ListsAgainAfterCancelledCall",
 	},
 	{
+		"the end of an MCP client waits for a list of changed tools", "modules/mcpclient/reconnect.go",
+		`	ctx, cancel := r.untilClosed(ctx)
+	defer cancel()
+	n := r.conn`, `	n := r.conn`,
+		"./modules/mcpclient TestReconnector_CloseEndsListOfChanges",
+	},
+	{
 		"a page of the port of HTTP is of the origin of HTTPS", "org/hosts/authority.go",
 		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
 		"./gateway/auth TestHostCheck_HostAndOrigin",
