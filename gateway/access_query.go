@@ -22,12 +22,11 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.answerQuestion(r, q)
+	return a.answerQuestion(r, a.visibilityFor(r), q)
 }
 
-// answerQuestion answers a question of the sender of a request.
-func (a *api) answerQuestion(r *http.Request, q wire.Question) (any, error) {
-	v := a.visibilityFor(r)
+// answerQuestion answers a question of the sender of a request, who sees v.
+func (a *api) answerQuestion(r *http.Request, v visibility, q wire.Question) (any, error) {
 	if err := checkQuestion(q, v.all); err != nil {
 		return nil, err
 	}

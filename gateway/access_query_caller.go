@@ -30,8 +30,10 @@ func (a *api) checkAccessAsCaller(r *http.Request, v visibility, q wire.Question
 	if v.role.ID == "" || q.Role != "" && q.Role != string(v.role.ID) && q.Role != v.role.Name {
 		return a.denyOrFail(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
 	}
-	query := a.callerRoleQuery(v.caller, q.State, q.Groups)
-	if q.Caller != "" {
+	var query accessQuery
+	if q.Caller == "" {
+		query = a.callerRoleQuery(v.caller, q.State, q.Groups)
+	} else {
 		self := auth.SenderOf(r)
 		names := []string{string(self.User), string(self.User) + "@" + v.role.Name, string(self.User) + "@" + string(v.role.ID)}
 		if !slices.Contains(names, q.Caller) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -58,7 +59,7 @@ func (a *api) evaluateAccess(r *http.Request) (any, error) {
 	if err := checkEvaluation(q); err != nil {
 		return nil, err
 	}
-	return a.decide(r, q), nil
+	return a.decide(r, a.visibilityFor(r), q), nil
 }
 
 // evaluateAccesses answers several questions, or one if the request has no list.
@@ -81,11 +82,14 @@ func (a *api) evaluateAccesses(r *http.Request) (any, error) {
 		if err := checkEvaluation(whole); err != nil {
 			return nil, err
 		}
-		return a.decide(r, whole), nil
+		return a.decide(r, a.visibilityFor(r), whole), nil
 	}
-	out := wire.Decisions{}
+	out, v := wire.Decisions{}, a.visibilityFor(r)
 	for _, one := range q.Evaluations {
-		d := a.decide(r, withDefaults(one, whole))
+		d, err := a.decideInTurn(r, v, withDefaults(one, whole))
+		if err != nil {
+			return nil, err
+		}
 		out.Evaluations = append(out.Evaluations, d)
 		if d.Decision && semantic == wire.PermitOnFirstPermit || !d.Decision && semantic == wire.DenyOnFirstDeny {
 			break
@@ -119,21 +123,36 @@ func checkEvaluation(q wire.Evaluation) error {
 	return nil
 }
 
-// decide returns the gate's decision. A question that has an error is denied.
-func (a *api) decide(r *http.Request, e wire.Evaluation) wire.Decision {
+// decideInTurn is decide in the sender's turn: a request has many questions, and each takes a
+// processor for a while. The error is the cause of the request's context.
+func (a *api) decideInTurn(r *http.Request, v visibility, e wire.Evaluation) (wire.Decision, error) {
+	release, err := a.limiter.AcquireList(r.Context(), auth.SenderOf(r))
+	if err != nil {
+		return wire.Decision{}, err
+	}
+	defer release()
+	if err := context.Cause(r.Context()); err != nil {
+		return wire.Decision{}, err
+	}
+	return a.decide(r, v, e), nil
+}
+
+// decide returns the gate's decision for a sender who sees v. A question that has an error is
+// denied.
+func (a *api) decide(r *http.Request, v visibility, e wire.Evaluation) wire.Decision {
 	q, err := toQuestion(e)
 	if err != nil {
 		return deniedDecision(err)
 	}
-	answer, err := a.answerQuestion(r, q)
+	answer, err := a.answerQuestion(r, v, q)
 	if err != nil {
 		return deniedDecision(err)
 	}
-	v, ok := answer.(wire.Verdict)
+	verdict, ok := answer.(wire.Verdict)
 	if !ok {
 		return deniedDecision(errcode.New(errcode.InvalidArguments, "the question has no yes or no"))
 	}
-	return wire.Decision{Decision: v.Allowed, Context: &wire.DecisionContext{Code: v.Code, Reason: v.Reason, Epoch: v.Epoch}}
+	return wire.Decision{Decision: verdict.Allowed, Context: &wire.DecisionContext{Code: verdict.Code, Reason: verdict.Reason, Epoch: verdict.Epoch}}
 }
 
 func deniedDecision(err error) wire.Decision {

@@ -1,14 +1,20 @@
 package gateway_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // evaluation returns a question of the Authorization API.
@@ -96,6 +102,48 @@ func TestEvaluations_Semantics(t *testing.T) {
 	status, text := operator.SendText(t, "POST /access/v1/evaluations", evaluation("role", "clerk", "call", "find_page"))
 	if status != http.StatusOK || gjson.Get(text, "decision").Raw != "true" {
 		t.Errorf("without a list: %d %s", status, text)
+	}
+}
+
+// A small request with many questions computes the tools of the caller at most once for each.
+func TestEvaluations_CostOfManyQuestions(t *testing.T) {
+	operator := newFixture(t, nil)
+	const tools, questions = 3000, 200
+	list := make([]tool.Tool, tools)
+	for i := range list {
+		list[i] = gatewaytest.NewDeclaredTool(t, fmt.Sprint("big_", i), "", nil)
+	}
+	operator.AddGroup(t, "big", list...)
+	caller := operator.WithCaller(t, operator.AddRole(t, "wide", "big").ID)
+	body := evaluation("user", "ann", "call", "big_7")
+	many := body[:len(body)-1] + `,"evaluations":[{}` + strings.Repeat(",{}", questions-1) + "]}"
+	cost := func(body string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if status, text := caller.SendText(t, "POST /access/v1/evaluations", body); status != http.StatusOK || !strings.Contains(text, `"decision":true`) {
+			t.Fatalf("%d %.300s", status, text)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	cost(many)
+	if used := cost(many); used > questions*tools*60 {
+		t.Errorf("%d questions about %d tools allocate %d bytes", questions, tools, used)
+	}
+}
+
+// A request whose client has gone answers no more questions.
+func TestEvaluations_EndWithRequest(t *testing.T) {
+	operator, _, _ := newAskFixture(t, echoTools)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the client has gone"))
+	body := evaluation("role", "clerk", "call", "find_page")
+	r := httptest.NewRequestWithContext(ctx, "POST", "/access/v1/evaluations", strings.NewReader(body[:len(body)-1]+`,"evaluations":[{},{}]}`))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	auth.TrustLocalOwner(operator.Handler).ServeHTTP(w, r)
+	if w.Code == http.StatusOK {
+		t.Errorf("got %s", w.Body)
 	}
 }
 

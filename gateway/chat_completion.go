@@ -22,10 +22,10 @@ func (a *api) openaiRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/v1/models", id: "listModels", summary: "List the roles that the sender may ask, as models",
-			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelList{}, serve: jsonEndpoint(a.listModels),
+			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelList{}, serve: a.listEndpoint(a.listModels),
 		}, {
 			method: "GET", path: "/v1/models/{model}", id: "findModel", summary: "Show one role that the sender may ask, as a model",
-			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelEntry{}, errors: []errcode.Code{errcode.RoleNotFound}, serve: jsonEndpoint(a.showModel),
+			scopes: toolUsers, protocol: openaiProtocol, answer: openaiapi.ModelEntry{}, errors: []errcode.Code{errcode.RoleNotFound}, serve: a.listEndpoint(a.showModel),
 		}, {
 			method: "POST", path: "/v1/chat/completions", id: "completeChat", summary: "Ask an agent of the role that model names, and wait for its answer",
 			params: []parameter{idempotencyKey}, scopes: toolUsers, protocol: openaiProtocol, body: map[string]any{}, answer: openaiapi.Completion{},

@@ -77,9 +77,10 @@ func (a *api) limitWaiting(r *http.Request) (release func(), err error) {
 // eventsFor returns events as the sender of a request is shown them.
 func (a *api) eventsFor(r *http.Request, events iter.Seq2[journal.Event, error]) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
+		shown := a.followVisibility(r)
 		for e, err := range events {
 			if e.Body != nil {
-				e = a.visibilityFor(r).mask(e)
+				e = shown().mask(e)
 			}
 			if !yield(e, err) {
 				return

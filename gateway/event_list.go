@@ -182,14 +182,14 @@ func (s *logStream) sendNewest(ctx context.Context, limit int) error {
 // send sends the events after the events that were sent. It ends with a gap if the client reads too
 // slowly, or if no event was found for long. The client then continues after the gap.
 func (s *logStream) send(ctx context.Context) error {
-	unmatched := 0
+	unmatched, shown := 0, s.followVisibility(s.r)
 	for e, err := range s.events(ctx) {
 		if err != nil {
 			return err
 		}
 		if unmatched++; e.Body != nil {
 			unmatched = 0
-			found, err := encodeEvent(e, s.visibilityFor(s.r))
+			found, err := encodeEvent(e, shown())
 			if err == nil {
 				err = s.write(found)
 			}

@@ -42,6 +42,20 @@ func (a *api) visibilityFor(r *http.Request) visibility {
 	return v
 }
 
+// followVisibility returns a function for a stream. It returns the current visibility for the sender
+// of a request, and computes it only after a change of roles or groups. One goroutine may use it.
+func (a *api) followVisibility(r *http.Request) func() visibility {
+	var v visibility
+	var epoch uint64
+	known := false
+	return func() visibility {
+		if now := a.org().CurrentEpoch(); !known || now != epoch {
+			v, epoch, known = a.visibilityFor(r), now, true
+		}
+		return v
+	}
+}
+
 // visibilityOf returns what a caller in an active role sees.
 func (a *api) visibilityOf(caller identity.Principal, role org.Role) visibility {
 	return visibility{org: a.org(), snapshot: a.snapshot(), caller: caller, role: role, view: a.org().CallerRoleView(caller, toolgroups.AllGroups())}
@@ -190,13 +204,16 @@ const maxKnownStates = 20
 // checkState returns an error for a workflow state that no visible tool names. A tool names the
 // states in which it is offered, and the state that it leads to. "" means no state.
 func (v visibility) checkState(state string) error {
+	if state == "" {
+		return nil
+	}
 	known := map[string]bool{toolgroups.UndefinedState: true}
 	for _, h := range v.tools() {
 		for _, name := range append(slices.Clone(h.Definition.States), h.Definition.State) {
 			known[name] = name != "" && name != "*"
 		}
 	}
-	if state == "" || known[state] {
+	if known[state] {
 		return nil
 	}
 	maps.DeleteFunc(known, func(_ string, names bool) bool { return !names })

@@ -88,17 +88,25 @@ func StateProblem(state string) string {
 	return ""
 }
 
-// checkMayAsk returns an error if a request to an agent is not allowed. The operator may send
-// one, and so may a caller that may start tasks. A caller may also ask agents of its own role
-// if the role has the field agent. A trigger may ask agents of its role. It must be called
-// with mu held.
+// checkMayAsk returns an error if a request to an agent is not allowed. A trigger may ask agents
+// of its role. It must be called with mu held.
 func (o *Org) checkMayAsk(s TaskSpec) error {
-	if s.Trigger != nil { // the document of the trigger allows it; see checkTrigger
+	if s.Trigger != nil || o.mayAskOthers(s.Caller) { // the document of the trigger allows it; see checkTrigger
 		return nil
 	}
-	if s.Caller.Kind != identity.Caller || o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.lookupRole, s.Caller.Role) {
-		return nil
-	}
+	return o.checkMayAskOwn(s)
+}
+
+// mayAskOthers reports whether a sender may ask agents of other roles than its own: the operator
+// may, and so may a caller that may start tasks. It computes the tools of the caller. It must be
+// called with mu held.
+func (o *Org) mayAskOthers(p identity.Principal) bool {
+	return p.Kind != identity.Caller || o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.lookupRole, p)
+}
+
+// checkMayAskOwn is checkMayAsk for a caller that may not ask agents of other roles. It may ask
+// agents of its own role if the role has the field agent. It must be called with mu held.
+func (o *Org) checkMayAskOwn(s TaskSpec) error {
 	own := o.roles[s.Caller.Role]
 	switch {
 	case own == nil || own.Agent == nil:
@@ -247,8 +255,9 @@ func (o *Org) AskableRoles(by identity.Principal) (list []Role) {
 	if err != nil {
 		return nil
 	}
+	others := o.mayAskOthers(by)
 	for _, r := range o.sortedRoles() {
-		if r.Suspended() || !o.mayFind(by, r) || o.checkMayAsk(TaskSpec{Caller: by, Role: string(r.ID)}) != nil {
+		if r.Suspended() || !o.mayFind(by, r) || !others && o.checkMayAskOwn(TaskSpec{Caller: by, Role: string(r.ID)}) != nil {
 			continue
 		}
 		if o.covers(m, r) || by.Kind == identity.Caller && r.ID == by.Role {

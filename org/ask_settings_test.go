@@ -3,6 +3,8 @@ package org_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -261,5 +263,54 @@ func TestAsk_ForgedRecords(t *testing.T) {
 		if role, ok := f.RoleByID(made.ID); ok {
 			t.Errorf("a record with %s was read: %+v", field, role)
 		}
+	}
+}
+
+// A caller that may start tasks by org_management may not do so from a network without the group,
+// also not by asking an agent.
+func TestAsk_NetworkWithoutOrgManagement(t *testing.T) {
+	f := newFixture(t)
+	desk := f.role(operator, org.RoleSpec{Name: "desk", Use: of("org_management", "docs")})
+	ask := func(within string) error {
+		by := identity.ByCaller("ann", desk.ID)
+		by.Within = within
+		_, _, _, err := f.StartTask(identity.TaskID(f.id("asked")), org.TaskSpec{Caller: by, Role: string(desk.ID), Ask: true, Groups: of("docs")})
+		return err
+	}
+	for within, allowed := range map[string]bool{
+		"": true, f.LimitTo(toolgroups.SetOf("docs", "org_management")): true, f.LimitTo(toolgroups.SetOf("docs")): false,
+	} {
+		if err := ask(within); (err == nil) != allowed {
+			t.Errorf("within %q: %v, want allowed %v", within, err, allowed)
+		}
+		by := identity.ByCaller("ann", desk.ID)
+		by.Within = within
+		if roles := f.AskableRoles(by); (len(roles) > 0) != allowed {
+			t.Errorf("within %q the caller may ask %d roles", within, len(roles))
+		}
+	}
+}
+
+// The tools of a caller are computed once for all roles that it may ask.
+func TestAskableRoles_ComputesToolsOnce(t *testing.T) {
+	const tools, roles = 2000, 200
+	f := newFixture(t)
+	names := make([]string, tools)
+	for i := range names {
+		names[i] = fmt.Sprint("big_", i)
+	}
+	f.register("probe", "big", names...)
+	desk := f.role(operator, org.RoleSpec{Name: "desk", Use: of("big")})
+	for i := range roles {
+		f.role(operator, org.RoleSpec{Name: fmt.Sprint("role-", i), Use: of("big")})
+	}
+	by := identity.ByCaller("ann", desk.ID)
+	f.AskableRoles(by)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f.AskableRoles(by)
+	runtime.ReadMemStats(&after)
+	if used, limit := after.TotalAlloc-before.TotalAlloc, uint64(tools*roles*8); used > limit {
+		t.Errorf("%d bytes for %d roles, want at most %d", used, roles, limit)
 	}
 }

@@ -2052,4 +2052,24 @@ var mutations = []mutation{
 		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
 		"./gateway/auth TestHostCheck_HostAndOrigin",
 	},
+	{
+		"an agent is asked from a network that leaves no right to start tasks", "org/ask_settings.go",
+		`o.mayStartTasksAs(o.config.Groups.CurrentSnapshot(), o.lookupRole, p)`, `o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.lookupRole, p.Role)`,
+		"./org TestAsk_NetworkWithoutOrgManagement",
+	},
+	{
+		"the tools of a caller are computed for each role that it may ask", "org/ask_settings.go",
+		`!others && o.checkMayAskOwn(`, `!others && o.checkMayAsk(`,
+		"./org TestAskableRoles_ComputesToolsOnce",
+	},
+	{
+		"a question of many computes what the sender sees", "gateway/authzen.go",
+		`a.answerQuestion(r, v, q)`, `a.answerQuestion(r, a.visibilityFor(r), q)`,
+		"./gateway TestEvaluations_CostOfManyQuestions",
+	},
+	{
+		"the questions of a request outlive its client", "gateway/authzen.go",
+		`if err := context.Cause(r.Context()); err != nil {`, `if err := context.Cause(r.Context()); err != nil && false {`,
+		"./gateway TestEvaluations_EndWithRequest",
+	},
 }
