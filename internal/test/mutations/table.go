@@ -2052,4 +2052,12 @@ var mutations = []mutation{
 		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
 		"./gateway/auth TestHostCheck_HostAndOrigin",
 	},
+	{
+		"a retry removes the item after the failure", "runtime/state.go",
+		`	s.usage.add(item)
+	s.failureLast = false
+`, `	s.usage.add(item)
+`,
+		"./runtime TestRetry_KeepsMessageAfterAbortedTurn",
+	},
 }
