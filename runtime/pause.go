@@ -109,7 +109,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 	if err != nil {
 		return err
 	}
-	return rt.ResumeTask(ctx, id)
+	return rt.ResumeTask(rt.uncancelled, id) // the retry is committed, also if the request ends now
 }
 
 // waitStopped waits until no agent of a task that is paused or has ended is active. An agent

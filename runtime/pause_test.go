@@ -449,3 +449,35 @@ func TestRetry_KeepsMessageAfterAbortedTurn(t *testing.T) {
 		t.Errorf("the agent answers %s and has read %d messages, want \"two\" and 2", a.Text, a.MessagesRead)
 	}
 }
+
+// A task goes on if the request for the retry ends after its commit.
+func TestRetry_GoesOnAfterRequestEnds(t *testing.T) {
+	rejected := atomic.Bool{}
+	rejected.Store(true)
+	request, disconnect := context.WithCancel(t.Context())
+	defer disconnect()
+	fx := fixtureConfig{
+		wrapStore: func(s journal.Store) journal.Store {
+			return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+				seq, err := s.Commit(ctx, b)
+				if slices.ContainsFunc(b.Events, func(e journal.Event) bool { _, retried := e.Body.(journal.TaskRetried); return retried }) {
+					disconnect()
+				}
+				return seq, err
+			}}
+		},
+		model: modelFunc(func(context.Context, model.Request) (model.Answer, error) {
+			if rejected.Load() {
+				return model.Answer{}, keyRejected()
+			}
+			return endWith("done"), nil
+		}),
+	}.open(t)
+	task := fx.run(t, org.TaskSpec{})
+	fx.wantPaused(t, task, errcode.LLMCallFailed)
+	rejected.Store(false)
+	if err := fx.RetryTask(request, task.ID, operator, org.ModelAllowance{}); err != nil {
+		t.Errorf("the retry was committed: %v", err)
+	}
+	fx.wantResult(t, fx.wait(t, task.ID), `"done"`, "")
+}

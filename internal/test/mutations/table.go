@@ -2060,4 +2060,9 @@ var mutations = []mutation{
 `,
 		"./runtime TestRetry_KeepsMessageAfterAbortedTurn",
 	},
+	{
+		"a retry ends with its request after the commit", "runtime/pause.go",
+		`return rt.ResumeTask(rt.uncancelled, id)`, `return rt.ResumeTask(ctx, id)`,
+		"./runtime TestRetry_GoesOnAfterRequestEnds",
+	},
 }
