@@ -88,7 +88,7 @@ func (t *tracker) beginWork() error {
 func (t *tracker) wait() {
 	t.mu.Lock()
 	for _, run := range t.tasks {
-		run.stopTimer()
+		run.stopTimers()
 	}
 	for _, timer := range t.limits {
 		timer.Stop()
@@ -189,10 +189,7 @@ func (t *tracker) dropLimit(id identity.TaskID) {
 
 // drop stops tracking a task and wakes goroutines that wait for it. It must be called with mu held.
 func (t *tracker) drop(run *taskRun) {
-	run.stopTimer()
-	if run.deadline != nil {
-		run.deadline.Stop()
-	}
+	run.stopTimers()
 	t.cached -= len(run.cached)
 	delete(t.tasks, run.id)
 	close(run.done)
