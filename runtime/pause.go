@@ -67,13 +67,6 @@ func (t *tracker) isPaused(id identity.TaskID) bool {
 	return run != nil && run.paused
 }
 
-// dropPaused drops a paused task whose last agent has stopped, and wakes goroutines that wait for
-// it. It must be called with mu held.
-func (t *tracker) dropPaused(run *taskRun) {
-	t.drop(run)
-	close(run.done)
-}
-
 // RetryTask lets a task go on that is paused, failed or was cancelled. Its agents repeat the
 // requests that were not answered, and read the mail that they have not read. Calls without an
 // outcome are handled as after a crash. The turns and requests are counted from zero, and the
@@ -109,7 +102,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 	if err != nil {
 		return err
 	}
-	return rt.ResumeTask(ctx, id)
+	return rt.ResumeTask(rt.uncancelled, id) // the retry is committed, also if the request ends now
 }
 
 // waitStopped waits until no agent of a task that is paused or has ended is active. An agent

@@ -414,3 +414,70 @@ func TestRetry_CountsAgents(t *testing.T) {
 		t.Errorf("%d of %d tasks of one caller go on", retried, len(ids))
 	}
 }
+
+// A retry keeps a message that came after an aborted turn. The agent answers it once.
+func TestRetry_KeepsMessageAfterAbortedTurn(t *testing.T) {
+	asked, rejected := make(chan struct{}, 1), atomic.Bool{}
+	rejected.Store(true)
+	fx := openFixture(t, "", modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+		switch {
+		case answerCount(r) == 0 && rejected.Load():
+			asked <- struct{}{}
+			<-ctx.Done()
+			return model.Answer{}, context.Cause(ctx)
+		case rejected.Load():
+			return model.Answer{}, keyRejected()
+		}
+		list := messages(r)
+		return endWith(string(list[len(list)-1].Payload)), nil
+	}))
+	id := fx.start(t, org.TaskSpec{Text: "one", Open: true})
+	top := fx.topAgent(t, id)
+	<-asked
+	if err := fx.AbortTurn(top); err != nil {
+		t.Fatal(err)
+	}
+	fx.waitEvent(t, func(e journal.Event) bool { _, failed := e.Body.(journal.TurnFailed); return failed })
+	fx.send(t, top, `"two"`)
+	fx.wantPaused(t, fx.wait(t, id), errcode.LLMCallFailed)
+	rejected.Store(false)
+	if err := fx.RetryTask(t.Context(), id, operator, org.ModelAllowance{}); err != nil {
+		t.Fatal(err)
+	}
+	e := fx.waitEvent(t, func(e journal.Event) bool { _, answered := e.Body.(journal.ModelAnswered); return answered })
+	if a := e.Body.(journal.ModelAnswered).Answer; a.Text != `"two"` || a.MessagesRead != 2 {
+		t.Errorf("the agent answers %s and has read %d messages, want \"two\" and 2", a.Text, a.MessagesRead)
+	}
+}
+
+// A task goes on if the request for the retry ends after its commit.
+func TestRetry_GoesOnAfterRequestEnds(t *testing.T) {
+	rejected := atomic.Bool{}
+	rejected.Store(true)
+	request, disconnect := context.WithCancel(t.Context())
+	defer disconnect()
+	fx := fixtureConfig{
+		wrapStore: func(s journal.Store) journal.Store {
+			return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+				seq, err := s.Commit(ctx, b)
+				if slices.ContainsFunc(b.Events, func(e journal.Event) bool { _, retried := e.Body.(journal.TaskRetried); return retried }) {
+					disconnect()
+				}
+				return seq, err
+			}}
+		},
+		model: modelFunc(func(context.Context, model.Request) (model.Answer, error) {
+			if rejected.Load() {
+				return model.Answer{}, keyRejected()
+			}
+			return endWith("done"), nil
+		}),
+	}.open(t)
+	task := fx.run(t, org.TaskSpec{})
+	fx.wantPaused(t, task, errcode.LLMCallFailed)
+	rejected.Store(false)
+	if err := fx.RetryTask(request, task.ID, operator, org.ModelAllowance{}); err != nil {
+		t.Errorf("the retry was committed: %v", err)
+	}
+	fx.wantResult(t, fx.wait(t, task.ID), `"done"`, "")
+}

@@ -38,7 +38,8 @@ type state struct {
 
 	corrected bool // the last turn ended with a result that did not fit, and its agent was told
 
-	readBeforeFailure int // readUpTo before the last event, if that is a TurnFailed
+	failureLast       bool // the last item is the answer that the last TurnFailed event added
+	readBeforeFailure int  // readUpTo before the last TurnFailed event
 }
 
 // fold reads an agent's journal and returns its state.
@@ -109,6 +110,7 @@ func (s *state) apply(e journal.Event) {
 func (s *state) addItem(item model.Item) {
 	s.items = append(s.items, item)
 	s.usage.add(item)
+	s.failureLast = false
 }
 
 func (s *state) applyAnswer(b journal.ModelAnswered) {
@@ -191,6 +193,7 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 	}
 	end := model.Answer{Finish: model.FinishEnd, MessagesRead: s.readUpTo}
 	s.addItem(model.Item{Answer: &end})
+	s.failureLast = true
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
@@ -199,14 +202,15 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 }
 
 // applyRetry undoes the failure with which the top agent ended its task: the model is asked
-// again. The results of dropped calls stay.
+// again. The results of dropped calls stay. A failure with an item after it did not end the
+// task, and stays.
 func (s *state) applyRetry() {
-	if _, failed := s.last.(journal.TurnFailed); !failed {
+	if !s.failureLast {
 		return
 	}
 	s.items = s.items[:len(s.items)-1] // the answer that applyFailure added
 	s.answers--
-	s.readUpTo, s.hasUnseen, s.last = s.readBeforeFailure, true, nil
+	s.readUpTo, s.hasUnseen, s.last, s.failureLast = s.readBeforeFailure, true, nil, false
 }
 
 // droppedResult returns the result of a call whose turn ended before the call

@@ -234,8 +234,8 @@ func (rt *Runtime) runRecord(ctx context.Context, run *taskRun) (org.Task, error
 }
 
 // WaitTask blocks until a task has ended or is paused, and returns its record. If the task is not
-// running in this process it returns the current record at once. It returns an
-// error if the runtime closes or its store stops.
+// running in this process, or could not be resumed, it returns the current record at once. It
+// returns an error if the runtime closes or its store stops.
 func (rt *Runtime) WaitTask(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	run := rt.tracker.run(id)
 	if run == nil {

@@ -54,7 +54,7 @@ type taskRun struct {
 	resting     map[identity.AgentID]bool // its agents that are paused and have work
 	paused      bool                      // its agents stop before their next step
 	newMessages bool                      // a message was sent since the task became idle
-	done        chan struct{}             // closed when the task has ended
+	done        chan struct{}             // closed when the run is no longer in tracker.tasks
 	stopped     chan struct{}             // closed when no agent of the ended task is active; nil unless the run is in tracker.ended
 
 	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
@@ -88,7 +88,7 @@ func (t *tracker) beginWork() error {
 func (t *tracker) wait() {
 	t.mu.Lock()
 	for _, run := range t.tasks {
-		run.stopTimer()
+		run.stopTimers()
 	}
 	for _, timer := range t.limits {
 		timer.Stop()
@@ -146,11 +146,13 @@ func (t *tracker) setOpen(id identity.TaskID, open, driven bool) {
 	}
 }
 
-// untrack stops tracking a task that could not be started or resumed.
+// untrack stops tracking a task that could not be started or resumed. Goroutines that wait for
+// it read the stored record.
 func (t *tracker) untrack(id identity.TaskID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run := t.tasks[id]; run != nil {
+		run.record = nil
 		t.drop(run)
 	}
 }
@@ -185,14 +187,12 @@ func (t *tracker) dropLimit(id identity.TaskID) {
 	}
 }
 
-// drop stops tracking a task. It must be called with mu held.
+// drop stops tracking a task and wakes goroutines that wait for it. It must be called with mu held.
 func (t *tracker) drop(run *taskRun) {
-	run.stopTimer()
-	if run.deadline != nil {
-		run.deadline.Stop()
-	}
+	run.stopTimers()
 	t.cached -= len(run.cached)
 	delete(t.tasks, run.id)
+	close(run.done)
 }
 
 // run returns a tracked task, or nil.
@@ -249,7 +249,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	run.signalQuiet()
 	t.signalStall(run)
 	if run.paused && run.refs == 0 && !run.ended {
-		t.dropPaused(run)
+		t.drop(run) // its last agent has stopped
 		return nil
 	}
 	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil || t.waitsForPeople(run) {
@@ -331,7 +331,6 @@ func (t *tracker) end(id identity.TaskID, ended *org.Task) {
 		run.record = ended
 	}
 	t.drop(run)
-	close(run.done)
 	if run.refs == 0 { // none of its agents is active
 		return
 	}

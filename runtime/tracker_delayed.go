@@ -79,6 +79,14 @@ func (run *taskRun) stopTimer() {
 	}
 }
 
+// stopTimers stops the timer and the deadline. It must be called with tracker.mu held.
+func (run *taskRun) stopTimers() {
+	run.stopTimer()
+	if run.deadline != nil {
+		run.deadline.Stop()
+	}
+}
+
 // takeDue removes the messages that are due from the queue, acquires the task
 // and begins work for their delivery. It returns false if the task ends or has
 // ended, or the runtime is closing.

@@ -2072,4 +2072,17 @@ var mutations = []mutation{
 		`if err := context.Cause(r.Context()); err != nil {`, `if err := context.Cause(r.Context()); err != nil && false {`,
 		"./gateway TestEvaluations_EndWithRequest",
 	},
+	{
+		"a retry removes the item after the failure", "runtime/state.go",
+		`	s.usage.add(item)
+	s.failureLast = false
+`, `	s.usage.add(item)
+`,
+		"./runtime TestRetry_KeepsMessageAfterAbortedTurn",
+	},
+	{
+		"a retry ends with its request after the commit", "runtime/pause.go",
+		`return rt.ResumeTask(rt.uncancelled, id)`, `return rt.ResumeTask(ctx, id)`,
+		"./runtime TestRetry_GoesOnAfterRequestEnds",
+	},
 }
