@@ -127,7 +127,7 @@ func TestEvaluations_CostOfManyQuestions(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	cost(many)
-	if used := cost(many); used > questions*tools*60 {
+	if used := cost(many); used > questions*tools*38 {
 		t.Errorf("%d questions about %d tools allocate %d bytes", questions, tools, used)
 	}
 }
