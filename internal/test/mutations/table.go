@@ -2052,4 +2052,26 @@ var mutations = []mutation{
 		`if a.Port == defaultPorts[scheme] {`, `if a.Port == "80" || a.Port == "443" {`,
 		"./gateway/auth TestHostCheck_HostAndOrigin",
 	},
+	{
+		"an MCP server lists definitions without end", "modules/mcpclient/list.go",
+		`if l.size > maxDefinitions {`, `if false {`,
+		"./modules/mcpclient TestModule_BoundsLists",
+	},
+	{
+		"cursors of an MCP server's list are kept without end", "modules/mcpclient/list.go",
+		`	l.size += len(page.NextCursor)
+`, ``,
+		"./modules/mcpclient TestModule_BoundsLists",
+	},
+	{
+		"the library keeps all pages of an MCP server's list", "modules/mcpclient/conn.go",
+		`	client.AddSendingMiddleware(limitPages)
+`, ``,
+		"./modules/mcpclient TestModule_BoundsLists",
+	},
+	{
+		"a tool is offered although another page has its name", "modules/mcpclient/list.go",
+		`count > 1 {`, `count > 2 {`,
+		"./modules/mcpclient TestModule_ListsPages",
+	},
 }
