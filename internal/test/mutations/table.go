@@ -2074,4 +2074,10 @@ var mutations = []mutation{
 		`count > 1 {`, `count > 2 {`,
 		"./modules/mcpclient TestModule_ListsPages",
 	},
+	{
+		"a caller's usage names the servers of tools that it does not see", "gateway/usage.go",
+		`	q.ServerOf = a.visibilityFor(r).serverOf
+`, ``,
+		"./gateway TestUsage_HidesServersFromCallers",
+	},
 }
