@@ -11,9 +11,9 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// checkNames returns an error if a filter names a role, a tool or a caller that neither the
-// organization has nor an event names. What was deleted since is still on record. A caller
-// whose events are followed may begin later.
+// checkNames returns an error if a filter names a role or a tool that neither the organization
+// has nor an event names, or a caller that no event names. What was deleted since is still on
+// record. A caller whose events are followed may begin later.
 func checkNames(ctx context.Context, api *client.Client, q client.EventQuery, follow bool) error {
 	for _, filter := range []struct {
 		name string
@@ -22,7 +22,6 @@ func checkNames(ctx context.Context, api *client.Client, q client.EventQuery, fo
 	}{
 		{q.Role, client.EventQuery{Role: q.Role}, func() error { _, err := api.FindRole(ctx, q.Role); return err }},
 		{q.Tool, client.EventQuery{Tool: q.Tool}, func() error { _, err := api.FindTool(ctx, q.Tool); return err }},
-		{q.Caller, client.EventQuery{Caller: q.Caller}, func() error { return checkCaller(ctx, api, q.Caller, follow) }},
 	} {
 		if filter.name == "" {
 			continue
@@ -31,19 +30,37 @@ func checkNames(ctx context.Context, api *client.Client, q client.EventQuery, fo
 		if unknown == nil || isForOperator(unknown) {
 			continue
 		}
-		if recorded, err := api.NewestEvents(ctx, filter.only, 1); err != nil || len(recorded.Items) == 0 {
+		if found, err := hasEvent(ctx, api, filter.only); err != nil || !found {
 			return cmp.Or(err, unknown)
 		}
 	}
-	return nil
+	return checkCaller(ctx, api, q.Caller, follow)
 }
 
-// checkCaller returns an error that names the most similar caller of the tasks unless a caller
-// may have no events yet.
+// hasEvent reports whether an event matches.
+func hasEvent(ctx context.Context, api *client.Client, q client.EventQuery) (bool, error) {
+	found, err := api.NewestEvents(ctx, q, 1)
+	return len(found.Items) > 0, err
+}
+
+// checkCaller returns an error if a caller has no events, unless it may have none yet. The tasks
+// are listed only for the hint of that error.
 func checkCaller(ctx context.Context, api *client.Client, name string, follow bool) error {
-	if follow || name == identity.ByOperator("").String() {
+	if name == "" || follow || name == identity.ByOperator("").String() {
 		return nil
 	}
+	if found, err := hasEvent(ctx, api, client.EventQuery{Caller: name}); err != nil || found {
+		return err
+	}
+	unknown := errUnknownCaller(ctx, api, name)
+	if isForOperator(unknown) {
+		return nil
+	}
+	return unknown
+}
+
+// errUnknownCaller returns an error that names the most similar caller of the tasks.
+func errUnknownCaller(ctx context.Context, api *client.Client, name string) error {
 	var known []string
 	for t, err := range api.ListTasks(ctx, "") {
 		if err != nil {

@@ -16,18 +16,23 @@ import (
 // usageKeys are the words of the query parameter by.
 var usageKeys = []runtime.UsageKey{runtime.UsageByCaller, runtime.UsageByRole, runtime.UsageByServer, runtime.UsageByTool}
 
-// showUsage counts calls, tokens and costs in the record. A caller sees its own usage.
+// showUsage counts calls, tokens and costs in the record. A caller sees its own usage, with the
+// servers of the tools that it sees.
 func (a *api) showUsage(r *http.Request) (any, error) {
 	var q runtime.UsageQuery
 	var err error
 	if q.By, err = parseUsageKeys(r.URL.Query()["by"]); err != nil {
 		return nil, err
 	}
-	for name, to := range map[string]*time.Time{"from": &q.From, "to": &q.To} {
-		if *to, err = timeParam(r, name); err != nil {
+	for _, bound := range []struct {
+		name string
+		to   *time.Time
+	}{{"from", &q.From}, {"to", &q.To}} {
+		if *bound.to, err = timeParam(r, bound.name); err != nil {
 			return nil, err
 		}
 	}
+	q.ServerOf = a.visibilityFor(r).serverOf
 	if sender := auth.SenderOf(r); sender.Kind != identity.Operator {
 		q.Caller = sender
 	}

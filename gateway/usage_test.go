@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,9 +105,50 @@ func TestUsage_Times(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", tt, report.Total, err)
 		}
 	}
+	for range 20 { // the first of two errors is the same each time
+		if status, text := operator.SendText(t, "/api/v1/usage?from=yesterday&to=tomorrow", ""); status != http.StatusBadRequest || !strings.Contains(text, `\"from\"`) {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
 	for query, want := range map[string]string{"by=agent": "by", "by=": "by", "from=yesterday": "from", "to=-1h": "to", "since=1h": "since"} {
 		if status, text := operator.SendText(t, "/api/v1/usage?"+query, ""); status != http.StatusBadRequest || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", query, status, text)
+		}
+	}
+}
+
+// A caller does not learn whether a tool that it does not see exists, nor whose it is: its row is
+// as that of a tool that does not exist.
+func TestUsage_HidesServersFromCallers(t *testing.T) {
+	operator, caller, _ := newAskFixture(t, func(r model.Request) model.Answer {
+		names := []string{"find_page", "hidden_tool", "no_such_tool"}
+		if n := gatewaytest.CountAnswers(r); n < len(names) {
+			return gatewaytest.ToolCallAnswer(names[n], map[string]any{})
+		}
+		return gatewaytest.EndAnswer("done")
+	})
+	operator.AddTool(t, "vault", "hidden_tool")
+	gatewaytest.GetJSON[client.AgentAnswer](t, caller, "POST /api/v1/agent", `{"question":"q","role":"clerk"}`)
+	for _, tt := range []struct {
+		f    *gatewaytest.Fixture
+		by   []string
+		want []string // tool, server and number of calls
+	}{
+		{operator, []string{"tool", "server"}, []string{"find_page|test|1", "hidden_tool|test|1", "no_such_tool||1", "||0"}},
+		{caller, []string{"tool", "server"}, []string{"find_page|test|1", "hidden_tool||1", "no_such_tool||1", "||0"}},
+		{operator, []string{"server"}, []string{"|test|2", "||1"}},
+		{caller, []string{"server"}, []string{"|test|1", "||2"}},
+	} {
+		report, err := tt.f.LocalClient().FetchUsage(t.Context(), tt.by, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range report.Items {
+			got = append(got, fmt.Sprintf("%s|%s|%d", row.Tool, row.Server, row.Calls.Total))
+		}
+		if slices.Sort(got); !slices.Equal(got, tt.want) {
+			t.Errorf("by %q: got %q, want %q", tt.by, got, tt.want)
 		}
 	}
 }

@@ -192,10 +192,25 @@ func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
 // than its own is shown that group and its owner.
 func (v visibility) wireTool(h *toolgroups.ToolHandle) wire.Tool {
 	out := toolOf(h)
-	if out.Group = v.groupOf(h); out.Group != h.Group {
-		out.Owner = v.snapshot.GroupOwner(out.Group)
-	}
+	out.Group, out.Owner = v.groupOf(h), v.ownerOf(h)
 	return out
+}
+
+// ownerOf returns the owner of the group in which a tool is shown.
+func (v visibility) ownerOf(h *toolgroups.ToolHandle) toolgroups.GroupOwner {
+	if group := v.groupOf(h); group != h.Group {
+		return v.snapshot.GroupOwner(group)
+	}
+	return h.Owner
+}
+
+// serverOf returns the owner of a visible tool as it is shown; "" for any other name.
+func (v visibility) serverOf(name string) string {
+	h, visible := v.tool(name)
+	if !visible {
+		return ""
+	}
+	return string(v.ownerOf(h))
 }
 
 // maxKnownStates limits the states that an error lists.

@@ -305,6 +305,10 @@ func TestCaller_ReadsNoGroupItDoesNotHave(t *testing.T) {
 					t.Errorf("%s: %d %s", path, status, answer)
 				}
 			}
+			usage, err := caller.LocalClient().FetchUsage(t.Context(), []string{"tool", "server"}, "", "")
+			if err != nil || len(usage.Items) != 1 || usage.Items[0].Tool != "shared_tool" || usage.Items[0].Server != string(toolgroups.Config) {
+				t.Errorf("usage: %+v, %v; want the server of the toolset", usage.Items, err)
+			}
 			for body, want := range map[string]string{
 				`{"tool":"shared_tool"}`:                 `"group":"kit","epoch":`,
 				`{"tool":"stated_tool"}`:                 `"group":"kit","epoch":`,

@@ -26,6 +26,10 @@ type UsageQuery struct {
 	By       []UsageKey         // "" in the rows for other keys; nil makes one row
 	From, To time.Time          // the times of the events, from From to before To; zero is no bound
 	Caller   identity.Principal // only what this external caller has used; zero is everything
+
+	// ServerOf returns the server of a tool for UsageByServer; "" if it is not shown. nil returns
+	// the owner of each registered tool.
+	ServerOf func(tool string) string
 }
 
 // UsageRow is what calls and answers with the same keys have used. Answers of models belong to
@@ -142,12 +146,22 @@ func (s *usageSum) keysOf(e journal.Event, caller string) (k usageKeys) {
 		case UsageByTool:
 			k.tool = call.Tool
 		case UsageByServer:
-			if h, ok := s.rt.config.Groups.CurrentSnapshot().LookupTool(call.Tool); ok {
-				k.server = string(h.Owner)
-			}
+			k.server = s.serverOf(call.Tool)
 		}
 	}
 	return k
+}
+
+// serverOf returns the server of a tool; "" if there is none, or it is not shown.
+func (s *usageSum) serverOf(name string) string {
+	if s.query.ServerOf != nil {
+		return s.query.ServerOf(name)
+	}
+	h, ok := s.rt.config.Groups.CurrentSnapshot().LookupTool(name)
+	if !ok {
+		return ""
+	}
+	return string(h.Owner)
 }
 
 // report returns the rows, sorted.

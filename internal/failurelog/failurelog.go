@@ -2,7 +2,7 @@
 // one sender causes and on their length.
 //
 //	l := failurelog.New(log)
-//	l.Request(slog.LevelError, "request failed", sender, r, err)
+//	l.LogRequest(slog.LevelError, "request failed", sender, r, err)
 //
 // It does not decide what is a failure, and it does not answer requests. Bound limits the lines of a program
 // that is not trusted.

@@ -92,6 +92,8 @@ func (d *dialog) command(line string) *model.Answer {
 		return textAnswer(model.FinishEnd, text)
 	case name == "/say" && text != "":
 		return textAnswer(model.FinishContinue, text)
+	case name == "/say":
+		d.line("/say sends a text to the user; write it as /say TEXT")
 	case line == "/wait":
 		return textAnswer(model.FinishWait, "")
 	case line == "/all":

@@ -76,10 +76,10 @@ func (n *conn) withDescribed(ctx context.Context, pins []modules.ToolPin, has *s
 		pins = append(pins, p)
 	}
 	if has.Prompts != nil {
-		takeEach(n.session.Prompts(ctx, nil), log, func(p *sdk.Prompt) { add(pinOfPrompt(p)) })
+		takeEach(n.session.Prompts(withPageLimits(ctx), nil), log, func(p *sdk.Prompt) { add(pinOfPrompt(p)) })
 	}
 	if has.Resources != nil {
-		takeEach(n.session.ResourceTemplates(ctx, nil), log, func(t *sdk.ResourceTemplate) { add(pinOfTemplate(t)) })
+		takeEach(n.session.ResourceTemplates(withPageLimits(ctx), nil), log, func(t *sdk.ResourceTemplate) { add(pinOfTemplate(t)) })
 	}
 	return withoutRepeated(pins)
 }

@@ -2085,4 +2085,32 @@ var mutations = []mutation{
 		`return rt.ResumeTask(rt.uncancelled, id)`, `return rt.ResumeTask(ctx, id)`,
 		"./runtime TestRetry_GoesOnAfterRequestEnds",
 	},
+	{
+		"an MCP server lists definitions without end", "modules/mcpclient/list.go",
+		`if l.size > maxDefinitions {`, `if false {`,
+		"./modules/mcpclient TestModule_BoundsLists",
+	},
+	{
+		"cursors of an MCP server's list are kept without end", "modules/mcpclient/list.go",
+		`	l.size += len(page.NextCursor)
+`, ``,
+		"./modules/mcpclient TestModule_BoundsLists",
+	},
+	{
+		"the library keeps all pages of an MCP server's list", "modules/mcpclient/conn.go",
+		`	client.AddSendingMiddleware(limitPages)
+`, ``,
+		"./modules/mcpclient TestModule_BoundsLists",
+	},
+	{
+		"a tool is offered although another page has its name", "modules/mcpclient/list.go",
+		`count > 1 {`, `count > 2 {`,
+		"./modules/mcpclient TestModule_ListsPages",
+	},
+	{
+		"a caller's usage names the servers of tools that it does not see", "gateway/usage.go",
+		`	q.ServerOf = a.visibilityFor(r).serverOf
+`, ``,
+		"./gateway TestUsage_HidesServersFromCallers",
+	},
 }
