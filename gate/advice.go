@@ -13,8 +13,9 @@ import (
 const hireTool = "spawn_agent_with_task"
 
 // advice returns what the reason of a denial is followed by, for an agent: what it can do
-// instead. It names only tools that the agent is shown. It is empty where all denials must read
-// the same (Decision.ToolGated, Decision.Suspended), and for callers who are not agents.
+// instead. It names only tools that the agent is shown. It is empty for callers who are not agents.
+// It is also empty where all denials must read the same: for agents that must answer from results
+// of tools (Decision.ToolGated), and in a pause (Decision.Suspended).
 func (a *Admission) advice() string {
 	d, s := a.Decision, a.Subject
 	if s.Principal.Kind != identity.Agent || d.ToolGated() || d.Suspended() != "" {

@@ -17,7 +17,8 @@ import (
 var usageKeys = []runtime.UsageKey{runtime.UsageByCaller, runtime.UsageByRole, runtime.UsageByServer, runtime.UsageByTool}
 
 // showUsage counts calls, tokens and costs in the record. A caller sees its own usage, with the
-// servers of the tools that it sees.
+// servers of the tools that it sees. The server of a tool is its owner: a module, a source, an MCP
+// server or the program itself.
 func (a *api) showUsage(r *http.Request) (any, error) {
 	var q runtime.UsageQuery
 	var err error

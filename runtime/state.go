@@ -27,7 +27,7 @@ type state struct {
 	usage       contextUsage
 	hires       int // agents that it has spawned
 	repeated    repetition
-	grounded    bool // a call of the current turn was successful
+	grounded    bool // a call of the current turn was successful; a tool-gated agent may then answer
 	plan        plan
 
 	pending   []model.Call                    // calls of the last answer that have no outcome yet
