@@ -51,8 +51,8 @@ type taskRun struct {
 	open        bool             // it does not end when it becomes idle
 	driven      bool             // a Driver of the embedding program answers for its first agent, in place of a model
 	ended       bool
-	resting     map[identity.AgentID]bool // its agents that are paused, by a person or with their role, and have work; no goroutine runs them
-	paused      bool                      // the whole task is: its agents stop before their next step
+	resting     map[identity.AgentID]bool // its agents that are paused (Org.PauseReason) and have work; no goroutine runs them
+	paused      bool                      // an error has paused the task (pauseTask): its agents stop before their next step
 	newMessages bool                      // a message was sent since the task became idle
 	done        chan struct{}             // closed when the run is no longer in tracker.tasks
 	stopped     chan struct{}             // closed when no agent of the ended task is active; nil unless the run is in tracker.ended
