@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -288,7 +289,14 @@ func TestAskAgent_Disconnect(t *testing.T) {
 // goneRecorder takes no answer after the end of ctx, as the connection of a client that has gone.
 type goneRecorder struct {
 	*httptest.ResponseRecorder
-	ctx context.Context
+	ctx    context.Context
+	opened func() // called when the answer begins
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r goneRecorder) WriteHeader(status int) {
+	r.ResponseRecorder.WriteHeader(status)
+	r.opened()
 }
 
 // Write implements http.ResponseWriter.
@@ -321,12 +329,14 @@ func TestAskAgent_DisconnectIsNotLogged(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
 		r.Header = http.Header{"Accept": {"text/event-stream"}, "Content-Type": {"application/json"}, "Idempotency-Key": {"again"}}
+		opened := make(chan struct{})
 		go func() {
 			<-started
+			<-opened // the model may be asked before the request is told that its task has started
 			cancel()
 		}()
 		w := httptest.NewRecorder()
-		h.ServeHTTP(goneRecorder{w, ctx}, r)
+		h.ServeHTTP(goneRecorder{w, ctx, sync.OnceFunc(func() { close(opened) })}, r)
 		close(release)
 		if w.Code != http.StatusOK || log.String() != "" {
 			t.Errorf("%s: got %d %s, the log is %s", path, w.Code, w.Body, log.String())
