@@ -10,11 +10,13 @@ import (
 
 	"github.com/rolecall/rolecall/examples"
 	"github.com/rolecall/rolecall/internal/test/accesslog"
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // The numbers in the demo's report equal an independent count of the same log. On a terminal,
 // the demo prints what README.md shows.
 func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
+	short.SkipSequential(t) // its scripts have five seconds a step, and the engine runs twenty times slower with the detector
 	shown := newFakeTerminal(t, 140, 50)
 	c := &common{launcher: launcher, out: shown, err: shown, env: func(string) (string, bool) { return "", false }}
 	dir := t.TempDir()
