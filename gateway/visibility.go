@@ -45,12 +45,11 @@ func (a *api) visibilityFor(r *http.Request) visibility {
 // followVisibility returns a function for a stream. It returns the current visibility for the sender
 // of a request, and computes it only after a change of roles or groups. One goroutine may use it.
 func (a *api) followVisibility(r *http.Request) func() visibility {
-	var v visibility
-	var epoch uint64
-	known := false
+	epoch := a.org().CurrentEpoch()
+	v := a.visibilityFor(r)
 	return func() visibility {
-		if now := a.org().CurrentEpoch(); !known || now != epoch {
-			v, epoch, known = a.visibilityFor(r), now, true
+		if now := a.org().CurrentEpoch(); now != epoch {
+			epoch, v = now, a.visibilityFor(r)
 		}
 		return v
 	}
@@ -192,16 +191,16 @@ func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
 // than its own is shown that group and its owner.
 func (v visibility) wireTool(h *toolgroups.ToolHandle) wire.Tool {
 	out := toolOf(h)
-	out.Group, out.Owner = v.groupOf(h), v.ownerOf(h)
+	out.Group, out.Owner = v.shownIn(h)
 	return out
 }
 
-// ownerOf returns the owner of the group in which a tool is shown.
-func (v visibility) ownerOf(h *toolgroups.ToolHandle) toolgroups.GroupOwner {
-	if group := v.groupOf(h); group != h.Group {
-		return v.snapshot.GroupOwner(group)
+// shownIn returns the group in which a tool is shown, and its owner.
+func (v visibility) shownIn(h *toolgroups.ToolHandle) (group toolgroups.GroupID, owner toolgroups.GroupOwner) {
+	if group = v.groupOf(h); group == h.Group {
+		return group, h.Owner
 	}
-	return h.Owner
+	return group, v.snapshot.GroupOwner(group)
 }
 
 // serverOf returns the owner of a visible tool as it is shown; "" for any other name.
@@ -210,7 +209,8 @@ func (v visibility) serverOf(name string) string {
 	if !visible {
 		return ""
 	}
-	return string(v.ownerOf(h))
+	_, owner := v.shownIn(h)
+	return string(owner)
 }
 
 // maxKnownStates limits the states that an error lists.

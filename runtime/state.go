@@ -38,8 +38,7 @@ type state struct {
 
 	corrected bool // the last turn ended with a result that did not fit, and its agent was told
 
-	failureLast       bool // the last item is the answer that the last TurnFailed event added
-	readBeforeFailure int  // readUpTo before the last TurnFailed event
+	readBeforeFailure int // readUpTo before the last TurnFailed event
 }
 
 // fold reads an agent's journal and returns its state.
@@ -110,7 +109,6 @@ func (s *state) apply(e journal.Event) {
 func (s *state) addItem(item model.Item) {
 	s.items = append(s.items, item)
 	s.usage.add(item)
-	s.failureLast = false
 }
 
 func (s *state) applyAnswer(b journal.ModelAnswered) {
@@ -193,7 +191,6 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 	}
 	end := model.Answer{Finish: model.FinishEnd, MessagesRead: s.readUpTo}
 	s.addItem(model.Item{Answer: &end})
-	s.failureLast = true
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
@@ -205,12 +202,13 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 // again. The results of dropped calls stay. A failure with an item after it did not end the
 // task, and stays.
 func (s *state) applyRetry() {
-	if !s.failureLast {
+	_, failed := s.last.(journal.TurnFailed)
+	if !failed || s.items[len(s.items)-1].Answer == nil {
 		return
 	}
 	s.items = s.items[:len(s.items)-1] // the answer that applyFailure added
 	s.answers--
-	s.readUpTo, s.hasUnseen, s.last, s.failureLast = s.readBeforeFailure, true, nil, false
+	s.readUpTo, s.hasUnseen, s.last = s.readBeforeFailure, true, nil
 }
 
 // droppedResult returns the result of a call whose turn ended before the call

@@ -40,18 +40,13 @@ func clientSchema(d tool.Definition) json.RawMessage {
 	return d.ModelSchema()
 }
 
-// paramHeaders returns the marked arguments of a tool. The parameters of a declared tool have no
-// marks.
+// paramHeaders returns the marked arguments of a tool. If a mark is not as the protocol requires, there
+// are none: clients would leave the tool out. The parameters of a declared tool have no marks.
 func paramHeaders(d tool.Definition) []paramHeader {
 	if d.Declared != nil {
 		return nil
 	}
-	return paramHeadersOf(d.ModelSchema())
-}
-
-// paramHeadersOf returns the marked arguments of a schema. If a mark is not as the protocol requires,
-// there are none: clients would leave the tool out.
-func paramHeadersOf(schema json.RawMessage) []paramHeader {
+	schema := d.ModelSchema()
 	if !mayHaveMarks(schema) {
 		return nil
 	}

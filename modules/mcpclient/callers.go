@@ -173,9 +173,8 @@ func (p *callerConns) connection(ctx context.Context, c *callerConn) (*conn, err
 	if wait := time.Until(c.retryAt); wait > 0 {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, c.lastErr, "MCP server %q is unavailable; the next attempt is in %v", p.config.Name, wait.Round(100*time.Millisecond))
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := untilEnd(ctx, p.ctx)
 	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)()
 	n, err := dial(ctx, p.config, p.log, c.auth)
 	switch {
 	case err == nil:

@@ -86,7 +86,7 @@ func (r *reconnector) connect(ctx context.Context) (*conn, error) {
 	if wait := time.Until(r.retryAt); wait > 0 {
 		return nil, r.unavailable(r.lastErr, wait)
 	}
-	ctx, cancel := r.untilClosed(ctx)
+	ctx, cancel := untilEnd(ctx, r.ctx)
 	defer cancel()
 	n, err := dial(ctx, r.config, r.log, r.config.authorizer(mcpauth.Operator))
 	if err == nil {
@@ -106,17 +106,17 @@ func (r *reconnector) connect(ctx context.Context) (*conn, error) {
 	return n, nil
 }
 
-// untilClosed returns a context that ends with ctx, and when the reconnector is closed.
-func (r *reconnector) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilEnd returns a context that ends with ctx, and with end.
+func untilEnd(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(r.ctx, cancel)
+	stop := context.AfterFunc(end, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
 // refreshTools must be called with sem held. A server that fails to list its tools is
 // disconnected, since its tools are unknown.
 func (r *reconnector) refreshTools(ctx context.Context) (*conn, error) {
-	ctx, cancel := r.untilClosed(ctx)
+	ctx, cancel := untilEnd(ctx, r.ctx)
 	defer cancel()
 	n := r.conn
 	if err := r.listTools(ctx, n); err != nil {

@@ -45,8 +45,8 @@ const (
 	alwaysReadOnly                     // from its type, whatever the configuration says
 )
 
-// toolKinds returns the types of tools by name. The map is built once: it has hundreds of statements,
-// and each declared tool looks up its type.
+// toolKinds returns the types of tools by name. The map is built once: that builds the statements of
+// all tools that read catalogs, and each declared tool looks up its type.
 var toolKinds = sync.OnceValue(buildToolKinds)
 
 func buildToolKinds() map[string]toolKind {

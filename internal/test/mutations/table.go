@@ -2042,7 +2042,7 @@ var mutations = []mutation{
 	},
 	{
 		"the end of an MCP client waits for a list of changed tools", "modules/mcpclient/reconnect.go",
-		`	ctx, cancel := r.untilClosed(ctx)
+		`	ctx, cancel := untilEnd(ctx, r.ctx)
 	defer cancel()
 	n := r.conn`, `	n := r.conn`,
 		"./modules/mcpclient TestReconnector_CloseEndsListOfChanges",
@@ -2074,10 +2074,7 @@ var mutations = []mutation{
 	},
 	{
 		"a retry removes the item after the failure", "runtime/state.go",
-		`	s.usage.add(item)
-	s.failureLast = false
-`, `	s.usage.add(item)
-`,
+		`if !failed || s.items[len(s.items)-1].Answer == nil {`, `if !failed {`,
 		"./runtime TestRetry_KeepsMessageAfterAbortedTurn",
 	},
 	{
