@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -158,7 +157,7 @@ func (rt *Runtime) PauseOf(id identity.TaskID) *org.TaskPause {
 
 // wakeResumed lets the agents go on that rest and are not paused any more.
 func (rt *Runtime) wakeResumed() {
-	for _, id := range rt.tracker.takeResumed() {
+	for _, id := range rt.tracker.listResumed() {
 		rt.wake(id)
 	}
 }
@@ -201,15 +200,14 @@ func (t *tracker) tryRest(a *actor) bool {
 	return true
 }
 
-// takeResumed returns the agents that rest and are not paused any more. They do not rest from
-// now on, so the caller must wake them.
-func (t *tracker) takeResumed() (list []identity.AgentID) {
+// listResumed returns the agents that rest and are not paused any more. They rest until activate: a task
+// would end if one of them had stopped before the next one was activated.
+func (t *tracker) listResumed() (list []identity.AgentID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, run := range t.tasks {
-		for id := range maps.Keys(run.resting) {
+		for id := range run.resting {
 			if t.org.PauseReason(id) == "" {
-				delete(run.resting, id)
 				list = append(list, id)
 			}
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
 )
 
 // When the runtime closes, no timer of a task is left.
@@ -21,5 +24,18 @@ func TestTracker_WaitStopsDeadlines(t *testing.T) {
 	}
 	if tr.run("tracked").deadline.Stop() {
 		t.Error("the deadline of a tracked task was not stopped")
+	}
+}
+
+// A task does not end while agents of it that rested may go on and are not active yet.
+func TestTracker_ResumedAgentsKeepTask(t *testing.T) {
+	tr := newTracker(t.Context(), new(org.Org), time.Now, func(*taskRun) {})
+	tr.track("task")
+	tr.run("task").resting = map[identity.AgentID]bool{"one": true, "two": true}
+	if list := tr.listResumed(); len(list) != 2 {
+		t.Fatalf("resumed: %v", list)
+	}
+	if tr.release("task") != nil {
+		t.Error("the task ends")
 	}
 }
