@@ -176,7 +176,7 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		LoggingMessageHandler:       onLog,
 	})
 	client.AddReceivingMiddleware(n.elicitDirectly)
-	client.AddSendingMiddleware(limitPages)
+	client.AddSendingMiddleware(limitPages, keepLast)
 	return client
 }
 

@@ -11,6 +11,7 @@ import (
 // pageLimits counts what the pages of one list have. Together they may have as much as one
 // message: since revision 2026-07-28 the library keeps all pages while the session lasts.
 type pageLimits struct {
+	pages  int
 	size   int // bytes
 	values valueCounter
 }
@@ -34,6 +35,9 @@ func limitPages(next sdk.MethodHandler) sdk.MethodHandler {
 		if err := l.add(result); err != nil {
 			return nil, err
 		}
+		if p, ok := req.GetParams().(*sdk.ListToolsParams); ok {
+			p.Cursor = fmt.Sprint("rolecall: page ", l.pages) // replaces the page of an earlier list, see keepLast
+		}
 		return result, nil
 	}
 }
@@ -44,6 +48,7 @@ func (l *pageLimits) add(page sdk.Result) error {
 	if err != nil {
 		return err
 	}
+	l.pages++
 	if l.size += len(text); l.size > maxMessage {
 		return fmt.Errorf("the pages of a list have more than %d MiB", maxMessage>>20)
 	}
