@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -28,7 +29,8 @@ type Loader struct {
 	StepTimeout time.Duration
 
 	groups  *toolgroups.Manager
-	closing chan struct{} // closed by Close
+	changes *fair.RateTable[string] // of the groups of modules, by name
+	closing chan struct{}           // closed by Close
 
 	mu         sync.Mutex // guards what follows; not held while a module or the registry is called
 	loaded     []*instance
@@ -55,7 +57,9 @@ type ModuleInfo struct {
 // NewLoader returns a Loader that registers its modules' groups with groups. The
 // caller closes it.
 func NewLoader(groups *toolgroups.Manager) *Loader {
-	return &Loader{groups: groups, closing: make(chan struct{}), locks: map[string]*changeLock{}, refreshers: map[string]*refresher{}}
+	changes := fair.NewRateTable[string](maxChanging)
+	changes.SetRate(changeInterval, changeBurst)
+	return &Loader{groups: groups, changes: changes, closing: make(chan struct{}), locks: map[string]*changeLock{}, refreshers: map[string]*refresher{}}
 }
 
 func (l *Loader) log() *slog.Logger {

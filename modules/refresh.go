@@ -13,6 +13,14 @@ import (
 // minRefreshInterval is the least time between two refreshes of one module.
 const minRefreshInterval = 100 * time.Millisecond
 
+// Limits of the changes of one module that are registered. Each change is recorded, and the record
+// stays: a module, or its server, cannot fill the disk with changes.
+const (
+	changeBurst    = 60 // changes at once
+	changeInterval = time.Minute
+	maxChanging    = 10_000 // modules whose changes are counted
+)
+
 // refresher refreshes one module while changes are pending.
 type refresher struct{ pending bool }
 
@@ -21,6 +29,8 @@ type refresher struct{ pending bool }
 // second. It registers the groups in place of the old groups, as by ReloadModule. Groups and
 // tools that are the same stay registered; calls in progress go on. On an error, which is
 // logged, the old groups stay. A name that is not loaded is ignored.
+//
+// After 60 changes a module has one change registered a minute. Until then its old groups stay.
 func (l *Loader) NotifyChanged(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,14 +55,34 @@ func (l *Loader) refreshLoop(name string, r *refresher) {
 		if i == nil {
 			return
 		}
-		if err := l.refresh(i); err != nil {
+		wait, err := l.refresh(i)
+		if err != nil {
 			l.log().Error("module groups not refreshed", "module", name, "error", err)
 		}
 		l.unlockModule(name)
+		if wait > 0 {
+			l.log().Warn("module changes its groups too often", "module", name, "registered_in", wait.Round(time.Second))
+			l.postpone(r, wait)
+			continue
+		}
 		select {
 		case <-l.closing:
 		case <-time.After(minRefreshInterval):
 		}
+	}
+}
+
+// postpone waits until a change may be registered, and makes it pending again. WaitIdle does not wait
+// for it: otherwise one module would hold up those who wait for another.
+func (l *Loader) postpone(r *refresher, wait time.Duration) {
+	l.mu.Lock()
+	r.pending = true
+	l.mu.Unlock()
+	l.addBackground(-1)
+	defer l.addBackground(1)
+	select {
+	case <-l.closing:
+	case <-time.After(wait):
 	}
 }
 
@@ -81,23 +111,29 @@ func (l *Loader) lockForRefresh(name string, r *refresher) *instance {
 	}
 }
 
-// refresh gets the groups of i and registers the groups that have changed.
-func (l *Loader) refresh(i *instance) error {
+// refresh gets the groups of i and registers the groups that have changed. If the module has to wait, it
+// registers nothing and returns how long.
+func (l *Loader) refresh(i *instance) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.stepTimeout())
 	defer cancel()
 	groups, ok, err := i.currentGroups(ctx)
 	if err != nil || !ok {
-		return err
+		return 0, err
 	}
 	reuseTools(i.groups, groups)
+	if dropped, changed := groupChanges(i.groups, groups); len(dropped)+len(changed) > 0 {
+		if wait := l.changes.Take(i.name); wait > 0 {
+			return wait, nil
+		}
+	}
 	err = l.groups.Update(func(tx *toolgroups.Tx) error { return replaceGroups(tx, i.owner, i.groups, groups) })
 	if err != nil {
-		return i.stepError(StepRegister, err)
+		return 0, i.stepError(StepRegister, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i.groups = groups
-	return nil
+	return 0, nil
 }
 
 // currentGroups returns the groups of a module, or the cached groups of a module that is not
@@ -141,7 +177,7 @@ func equalGroup(a, b toolgroups.Group) bool {
 }
 
 // WaitIdle waits until no module is being refreshed or provisioned in the background
-// and no change is pending. The error is ctx's cause.
+// and no change is pending. It does not wait for a module that changes too often. The error is ctx's cause.
 func (l *Loader) WaitIdle(ctx context.Context) error {
 	for {
 		l.mu.Lock()

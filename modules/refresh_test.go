@@ -3,6 +3,7 @@ package modules_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -105,6 +106,50 @@ func TestLoader_LimitsRefreshes(t *testing.T) {
 		if n := asked.Load(); n < 5 || n > 12 {
 			t.Errorf("%d refreshes within a second, want about 10", n)
 		}
+	})
+}
+
+// Of a module that changes all the time, a bounded number of changes is registered, and its last one.
+// WaitIdle does not wait for it.
+func TestLoader_LimitsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fx := newFixture(t)
+		var log strings.Builder
+		fx.loader.Log = slog.New(slog.NewTextHandler(&log, nil))
+		f, become := changingModule(group("a", &pointerTool{"t0"}))
+		fx.load(f)
+		registered := 0
+		fx.manager.WatchGroups(func([]toolgroups.GroupID) { registered++ })
+		begin := time.Now()
+		for n := 1; time.Since(begin) < 10*time.Minute; n++ {
+			become(group("a", &pointerTool{fmt.Sprint("t", n)}))
+			fx.loader.NotifyChanged("m")
+			time.Sleep(time.Second) // in synctest's time
+		}
+		if registered < 65 || registered > 71 {
+			t.Errorf("%d changes in 10 minutes, want 60 and one a minute", registered)
+		}
+		become(group("a", &pointerTool{"last"}))
+		fx.loader.NotifyChanged("m")
+		before := time.Now()
+		if fx.waitIdle(); time.Since(before) > time.Second {
+			t.Errorf("WaitIdle has waited for %v", time.Since(before))
+		}
+		time.Sleep(time.Minute)
+		fx.waitIdle()
+		fx.wantOffered("module:m a: last=last")
+		if !strings.Contains(log.String(), "module changes its groups too often") {
+			t.Errorf("the log does not say so:\n%s", log.String())
+		}
+		for range 3 * 60 { // what changes nothing is not counted
+			fx.loader.NotifyChanged("m")
+			fx.waitIdle()
+		}
+		time.Sleep(time.Minute)
+		become(group("a", &pointerTool{"after"}))
+		fx.loader.NotifyChanged("m")
+		fx.waitIdle()
+		fx.wantOffered("module:m a: after=after")
 	})
 }
 
