@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
@@ -39,6 +37,7 @@ type chat struct {
 
 	questions *questioner      // of the task; nil until it has started
 	lines     <-chan inputLine // of the input
+	early     []inputLine      // messages that were typed before a question of a tool, taken from lines
 
 	events      <-chan chatEvent // of the task; nil until it has started
 	busy        bool             // the agent answers
@@ -56,10 +55,7 @@ type chatEvent struct {
 }
 
 func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.Signal) *chat {
-	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen), signals: signals}
-	if f, ok := c.in.(*os.File); ok {
-		t.interactive = term.IsTerminal(int(f.Fd()))
-	}
+	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen), signals: signals, interactive: isTerminalInput(c.in)}
 	if _, ok := screen.currentSize(); ok && isTerminal(c.out) && !c.plain() {
 		t.live = true
 	} else {
@@ -72,12 +68,18 @@ func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.
 func (t *chat) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t.lines = readLines(ctx, t.c.in)
+	t.lines = t.readLines(ctx)
 	redraws, stop := t.redraws()
 	defer stop()
 	t.greet()
 	t.prompt()
 	for {
+		if line, ok := t.nextEarly(); ok {
+			if err := t.handleLine(ctx, line); err != nil {
+				return err
+			}
+			continue
+		}
 		input := t.lines
 		if t.busy {
 			input = nil // lines wait until the answer is complete
@@ -95,11 +97,8 @@ func (t *chat) run(ctx context.Context) error {
 			if !ok {
 				return t.end(ctx)
 			}
-			if line.err != nil {
-				return errors.Join(line.err, t.end(ctx))
-			}
-			if err := t.say(ctx, line.text); err != nil {
-				return errors.Join(err, t.end(ctx))
+			if err := t.handleLine(ctx, line); err != nil {
+				return err
 			}
 		case e := <-t.events:
 			if e.err != nil {
@@ -124,10 +123,18 @@ type inputLine struct {
 	err  error
 }
 
-// readLines yields the lines of in until they end or ctx does. A read of a terminal cannot be
+// maxEarlyLines is how many lines of a person are read before they are used. So a line that was typed
+// before a question is known to be no answer.
+const maxEarlyLines = 256
+
+// readLines yields the lines of the input until they end or ctx does. A read of a terminal cannot be
 // interrupted, so the goroutine may outlast ctx, until the process exits.
-func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
-	lines := make(chan inputLine)
+func (t *chat) readLines(ctx context.Context) <-chan inputLine {
+	ahead := 0
+	if t.interactive {
+		ahead = maxEarlyLines
+	}
+	lines := make(chan inputLine, ahead)
 	send := func(line inputLine) bool {
 		select {
 		case lines <- line:
@@ -138,7 +145,7 @@ func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
 	}
 	go func() {
 		defer close(lines)
-		scanner := bufio.NewScanner(in)
+		scanner := bufio.NewScanner(t.c.in)
 		scanner.Buffer(nil, maxChatLine)
 		for scanner.Scan() {
 			if !send(inputLine{text: scanner.Text()}) {
@@ -150,6 +157,29 @@ func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
 		}
 	}()
 	return lines
+}
+
+// nextEarly returns the next line that was typed before a question of a tool. It reports false if there
+// is none, or if the agent answers.
+func (t *chat) nextEarly() (inputLine, bool) {
+	if t.busy || len(t.early) == 0 {
+		return inputLine{}, false
+	}
+	line := t.early[0]
+	t.early = t.early[1:]
+	return line, true
+}
+
+// handleLine sends a line to the agent. The conversation ends if that fails, or if the line could not be read.
+func (t *chat) handleLine(ctx context.Context, line inputLine) error {
+	err := line.err
+	if err == nil {
+		err = t.say(ctx, line.text)
+	}
+	if err != nil {
+		return errors.Join(err, t.end(ctx))
+	}
+	return nil
 }
 
 // say sends a line to the agent. The first one starts the task.
@@ -183,9 +213,21 @@ func (t *chat) say(ctx context.Context, line string) error {
 }
 
 // beginQuestion makes room for the question of a tool. Other output is held back until end is called.
+// The lines that were typed before are no answers.
 func (t *chat) beginQuestion() (end func()) {
 	t.breakLine()
-	return t.screen.beginQuestion()
+	end = t.screen.holdOutput()
+	for {
+		select {
+		case line, ok := <-t.lines:
+			if ok {
+				t.early = append(t.early, line)
+				continue
+			}
+		default:
+		}
+		return end
+	}
 }
 
 // nextLine returns the next line of the person, as the answer to a question of a tool. Ctrl-C and the

@@ -225,3 +225,29 @@ func TestChat_RejectsUsage(t *testing.T) {
 		}
 	}
 }
+
+// What a person typed before the question of a tool does not answer it. It goes to the agent later.
+func TestChat_LineBeforeQuestion(t *testing.T) {
+	lines := make(chan inputLine, 3)
+	ch := &chat{screen: &terminal{out: io.Discard}, lines: lines, busy: true}
+	lines <- inputLine{text: "yes"}
+	lines <- inputLine{text: "then go on"}
+	end := ch.beginQuestion()
+	lines <- inputLine{text: "no"}
+	if got, err := ch.nextLine(t.Context()); got != "no" || err != nil {
+		t.Errorf("the answer is %q, %v", got, err)
+	}
+	end()
+	if line, ok := ch.nextEarly(); ok {
+		t.Errorf("%q is sent while the agent answers", line.text)
+	}
+	ch.busy = false
+	for _, want := range []string{"yes", "then go on"} {
+		if line, ok := ch.nextEarly(); line.text != want || !ok {
+			t.Errorf("got %q, %v, want %q", line.text, ok, want)
+		}
+	}
+	if line, ok := ch.nextEarly(); ok {
+		t.Errorf("%q is sent twice", line.text)
+	}
+}

@@ -3,17 +3,14 @@ package cmd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/lineinput"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
@@ -24,7 +21,7 @@ import (
 type questioner struct {
 	out    io.Writer
 	begin  func() (end func())                   // makes room for a question on the terminal; nil does nothing
-	next   func(context.Context) (string, error) // reads a line of the person; nil: there is none
+	next   func(context.Context) (string, error) // reads a line of the person; nil if there is no person
 	isOpen func(ctx context.Context, id string) (bool, error)
 	answer func(ctx context.Context, id string, a tool.Answer) error
 }
@@ -32,16 +29,22 @@ type questioner struct {
 // setPerson makes a person at the terminal answer; if in is no terminal, all is declined. Other
 // output is held back while the person answers.
 func (q *questioner) setPerson(in io.Reader, screen *terminal) {
-	if read := newLineReader(in); read != nil {
-		q.next, q.out, q.begin = read, promptWriter{screen}, screen.beginQuestion
+	if isTerminalInput(in) {
+		q.askAt(lineinput.New(in, maxAnswerLine), screen)
 	}
 }
 
-// beginQuestion makes room for a question on the terminal. Other output is held back until end is
-// called.
-func (t *terminal) beginQuestion() (end func()) {
-	t.keepArea()
-	return t.holdOutput()
+// askAt makes a person answer who types lines and reads screen. A line that was typed for an earlier
+// question is shown and not used.
+func (q *questioner) askAt(lines *lineinput.Reader, screen *terminal) {
+	q.next, q.out = lines.Next, promptWriter{screen}
+	q.begin = func() (end func()) {
+		end = screen.holdOutput()
+		if text, late := lines.Late(); late {
+			fmt.Fprintln(q.out, "typed for an earlier question, not used: "+textutil.Sanitize(textutil.Truncate(text, maxLateText)))
+		}
+		return end
+	}
 }
 
 // remoteQuestioner returns what answers the questions of a task of another process, to which api
@@ -58,6 +61,12 @@ func remoteQuestioner(api func() *client.Client, task string, out io.Writer) *qu
 	}
 	return q
 }
+
+// maxAnswerLine is the size in bytes from which a line of an answer ends the input.
+const maxAnswerLine = 64 << 10
+
+// maxLateText is how many bytes are shown of a line that is not used.
+const maxLateText = 200
 
 // maxTries is how often a person may write an answer that does not fit.
 const maxTries = 3
@@ -209,49 +218,4 @@ func fieldValue(f tool.Field, line string) json.RawMessage {
 // isYes reports whether a line means yes.
 func isYes(line string) bool {
 	return slices.Contains([]string{"y", "yes", "true"}, strings.ToLower(line))
-}
-
-// newLineReader returns a function that reads one line of a person at the terminal in; nil if in is no
-// terminal. A line that was not written in time is read by the next call that reads in.
-func newLineReader(in io.Reader) func(context.Context) (string, error) {
-	file, ok := in.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return nil
-	}
-	return func(ctx context.Context) (string, error) { return readOneLine(ctx, file) }
-}
-
-// maxAnswerLine is the largest size of a line of an answer in bytes.
-const maxAnswerLine = 64 << 10
-
-// readOneLine reads one line and nothing after it. A read of a terminal cannot be interrupted, so
-// the goroutine may outlast ctx.
-func readOneLine(ctx context.Context, in io.Reader) (string, error) {
-	type result struct {
-		text string
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		var line []byte
-		var b [1]byte
-		for len(line) < maxAnswerLine {
-			if n, err := in.Read(b[:]); err != nil {
-				read <- result{string(line), err}
-				return
-			} else if n > 0 && b[0] == '\n' {
-				read <- result{string(line), nil}
-				return
-			} else if n > 0 {
-				line = append(line, b[0])
-			}
-		}
-		read <- result{"", errors.New("the line is too long")}
-	}()
-	select {
-	case r := <-read:
-		return r.text, r.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
 }

@@ -6,9 +6,12 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/lineinput"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -120,22 +123,42 @@ func TestQuestioner_TooLate(t *testing.T) {
 	}
 }
 
-// One line is read, and nothing after it.
-func TestReadOneLine(t *testing.T) {
-	in := strings.NewReader("first\nsecond\n")
-	for _, want := range []string{"first", "second"} {
-		if got, err := readOneLine(t.Context(), in); got != want || err != nil {
-			t.Errorf("got %q, %v, want %q", got, err, want)
+// While nobody answers in time, what is typed later answers no other question.
+func TestQuestioner_LateLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, keys := io.Pipe()
+		defer keys.Close()
+		out := new(buffer.SyncBuffer)
+		answers := make(chan tool.Answer, 1)
+		q := &questioner{isOpen: func(context.Context, string) (bool, error) { return true, nil },
+			answer: func(_ context.Context, _ string, a tool.Answer) error { answers <- a; return nil }}
+		q.askAt(lineinput.New(in, maxAnswerLine), &terminal{out: out})
+		if err := q.handle(t.Context(), askedAt("", "")); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if _, err := readOneLine(t.Context(), in); err != io.EOF {
-		t.Errorf("at the end: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r, w := io.Pipe()
-	defer w.Close()
-	if _, err := readOneLine(ctx, r); err != context.Canceled {
-		t.Errorf("after the time: %v", err)
-	}
+		if a := <-answers; a.Action != tool.Cancel {
+			t.Errorf("after its time: %+v", a)
+		}
+		types := func(line string) {
+			if _, err := io.WriteString(keys, line+"\n"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		types("yes\x1b[2J")
+		go func() {
+			if err := q.handle(t.Context(), askedAt(`{"type":"object","properties":{"count":{"type":"integer"}}}`, "")); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		if !strings.Contains(out.String(), "\ntyped for an earlier question, not used: yes\uFFFD[2J\ndeploy") {
+			t.Errorf("printed %q", out.String())
+		}
+		types("y")
+		types("1250")
+		if a := <-answers; a.Action != tool.Accept || string(a.Content) != `{"count":1250}` {
+			t.Errorf("the second answer: %s %s", a.Action, a.Content)
+		}
+	})
 }

@@ -17,6 +17,8 @@ type terminal struct {
 	out   io.Writer
 	names agentNames // of the agents shown
 
+	asking sync.Mutex // held while a person is being asked; taken before mu
+
 	mu       sync.Mutex        // guards the fields below and the order of writes
 	size     func() screenSize // of the terminal; nil draws no area
 	area     []string          // what is drawn; each line fits in a row, unless the terminal became narrower
@@ -78,6 +80,12 @@ func usableSize(columns, rows int) screenSize {
 // isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool { return sizeOf(out) != nil }
 
+// isTerminalInput reports whether a person can type into in.
+func isTerminalInput(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // currentSize returns the size of the terminal. It reports false if no area is drawn.
 func (t *terminal) currentSize() (screenSize, bool) {
 	t.mu.Lock()
@@ -103,12 +111,16 @@ func (t *terminal) keepArea() {
 	t.area = nil
 }
 
-// holdOutput holds back all output except the output of a promptWriter, until release is called.
+// holdOutput holds back all output except the output of a promptWriter, until release is called. It
+// leaves the area as keepArea does. It waits while another caller holds the output: a person
+// answers one question at a time.
 func (t *terminal) holdOutput() (release func()) {
+	t.asking.Lock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held = true
+	t.held, t.area = true, nil
 	return func() {
+		defer t.asking.Unlock()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.held = false

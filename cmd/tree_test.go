@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -231,4 +232,33 @@ func TestTerminal_LockHoldsBackOutput(t *testing.T) {
 	if !strings.HasSuffix(out.String(), "x") {
 		t.Error("more than maxBuffered is held back")
 	}
+}
+
+// A question is printed below what is drawn. What is drawn later comes below the question.
+func TestTerminal_QuestionLeavesArea(t *testing.T) {
+	fake := newFakeTerminal(t, 40, 10)
+	s := newTerminal(fake)
+	if err := s.update("log\n", []string{"tree 1"}); err != nil {
+		t.Fatal(err)
+	}
+	release := s.holdOutput()
+	if _, err := (promptWriter{s}).Write([]byte("Accept? y\n")); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := s.update("more\n", []string{"tree 2"}); err != nil {
+		t.Fatal(err)
+	}
+	fake.want("log\ntree 1\nAccept? y\nmore\ntree 2\n")
+}
+
+// A person is asked one question at a time.
+func TestTerminal_OneQuestionAtATime(t *testing.T) {
+	s := &terminal{out: io.Discard}
+	release := s.holdOutput()
+	if s.asking.TryLock() {
+		t.Fatal("a second question would be shown")
+	}
+	release()
+	s.holdOutput()()
 }

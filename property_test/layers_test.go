@@ -25,6 +25,7 @@ const module = "github.com/rolecall/rolecall/"
 // below its folder without an entry of their own.
 var layers = map[string]int{
 	"internal/procgroup": 0, "internal/textutil": 0, "internal/openfiles": 0, "internal/neterror": 0, "internal/picture": 0,
+	"internal/lineinput": 0,
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
 	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/hours": 1, "internal/redact": 1,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/lineinput"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 )
@@ -14,7 +15,7 @@ import (
 // dialog is the exchange about one request, until it has an answer.
 type dialog struct {
 	*screen
-	lines   *lineReader
+	lines   *lineinput.Reader
 	request model.Request
 	tools   []toolChoice
 	names   func(id identity.AgentID, role string) string
@@ -22,7 +23,7 @@ type dialog struct {
 
 // run shows the request and reads lines until one completes the answer.
 func (d *dialog) run(ctx context.Context) (*model.Answer, error) {
-	if text, ok := d.lines.typedAhead(); ok {
+	if text, ok := d.lines.Late(); ok {
 		d.line("-- typed before the request below, not used:")
 		d.printHead(text, "")
 	}
@@ -45,7 +46,7 @@ func (d *dialog) ask(ctx context.Context, prompt string) (string, error) {
 	if d.prompt(prompt); d.err != nil {
 		return "", d.err
 	}
-	return d.lines.next(ctx)
+	return d.lines.Next(ctx)
 }
 
 // toolLike matches a word that was probably meant as a tool: a number, or parts

@@ -24,14 +24,18 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/lineinput"
 	"github.com/rolecall/rolecall/model"
 )
+
+// maxLine is the size in bytes from which a line ends the input.
+const maxLine = 1 << 20
 
 // Model is a person at a terminal. It is not a model.LanguageModel: it has no
 // context window. Safe for concurrent use.
 type Model struct {
 	turn    *semaphore.Weighted // held while a request is shown; guards lines and out
-	lines   *lineReader
+	lines   *lineinput.Reader
 	out     *screen
 	options Options
 }
@@ -54,7 +58,7 @@ type Options struct {
 // One goroutine reads in while a line is awaited. A Read cannot be cancelled, so
 // the goroutine outlives a cancelled request and serves the next one.
 func New(in io.Reader, out io.Writer, o *Options) *Model {
-	m := &Model{turn: semaphore.NewWeighted(1), lines: newLineReader(in), out: &screen{out: out}}
+	m := &Model{turn: semaphore.NewWeighted(1), lines: lineinput.New(in, maxLine), out: &screen{out: out}}
 	if o != nil {
 		m.options = *o
 	}

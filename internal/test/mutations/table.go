@@ -2095,8 +2095,7 @@ var mutations = []mutation{
 	},
 	{
 		"the library keeps all pages of an MCP server's list", "modules/mcpclient/conn.go",
-		`	client.AddSendingMiddleware(limitPages)
-`, ``,
+		`AddSendingMiddleware(limitPages, keepLast)`, `AddSendingMiddleware(keepLast)`,
 		"./modules/mcpclient TestModule_BoundsLists",
 	},
 	{
@@ -2109,5 +2108,77 @@ var mutations = []mutation{
 		`	q.ServerOf = a.visibilityFor(r).serverOf
 `, ``,
 		"./gateway TestUsage_HidesServersFromCallers",
+	},
+	{
+		"an agent that was resumed does not keep its task before it is active", "runtime/person_pause.go",
+		`				list = append(list, id)
+			}
+		}
+	}
+	return list`, `				delete(run.resting, id)
+				list = append(list, id)
+			}
+		}
+	}
+	return list`,
+		"./runtime TestTracker_ResumedAgentsKeepTask",
+	},
+	{
+		"the library keeps each resource of an MCP server", "modules/mcpclient/cache.go",
+		`p.URI = ""`, `p.URI += ""`,
+		"./modules/mcpclient TestConn_KeepsNoResults",
+	},
+	{
+		"the library keeps each page of resources of an MCP server", "modules/mcpclient/cache.go",
+		`		case *sdk.ListResourcesParams:
+			p.Cursor = ""
+`, ``,
+		"./modules/mcpclient TestConn_KeepsNoResults",
+	},
+	{
+		"an MCP server says for how long a resource does not change", "modules/mcpclient/cache.go",
+		`		case *sdk.ReadResourceResult:
+			r.TTLMs = 0
+`, ``,
+		"./modules/mcpclient TestConn_KeepsNoResults",
+	},
+	{
+		"a module registers changes without end", "modules/refresh.go",
+		`if wait := l.changes.Take(i.name); wait > 0 {`, `if wait := l.changes.Take(i.name); wait > 0 && false {`,
+		"./modules TestLoader_LimitsChanges",
+	},
+	{
+		"those who wait for a module wait for one that changes too often", "modules/refresh.go",
+		`	l.addBackground(-1)
+	defer l.addBackground(1)
+`, ``,
+		"./modules TestLoader_LimitsChanges",
+	},
+	{
+		"a line for an earlier question answers the next one", "cmd/question.go",
+		`if text, late := lines.Late(); late {`, `if text, late := "", false; late {`,
+		"./cmd TestQuestioner_LateLine",
+	},
+	{
+		"a line that was typed before a question answers it", "cmd/chat.go",
+		`case line, ok := <-t.lines:
+			if ok {
+				t.early`, `case line, ok := <-make(chan inputLine):
+			if ok {
+				t.early`,
+		"./cmd TestChat_LineBeforeQuestion",
+	},
+	{
+		"two questions are shown at once", "cmd/terminal.go",
+		`	t.asking.Lock()
+`, `	t.asking.TryLock()
+	defer t.asking.Unlock()
+`,
+		"./cmd TestTerminal_OneQuestionAtATime",
+	},
+	{
+		"a question is written over what is drawn", "cmd/terminal.go",
+		`t.held, t.area = true, nil`, `t.held = true`,
+		"./cmd TestTerminal_QuestionLeavesArea",
 	},
 }
