@@ -153,7 +153,7 @@ func TestQuestioner_LateLine(t *testing.T) {
 		}()
 		synctest.Wait()
 		if !strings.Contains(out.String(), "\ntyped for an earlier question, not used: yes\uFFFD[2J\ndeploy") {
-			t.Errorf("printed %q", out.String())
+			t.Fatalf("printed %q", out.String())
 		}
 		types("y")
 		types("1250")

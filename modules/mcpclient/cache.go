@@ -8,7 +8,7 @@ import (
 
 // keepLast bounds the memory of the library. Since revision 2026-07-28 the library keeps each result
 // under the URI or the cursor of its request while the session lasts, also a result that the server
-// forbids to keep. With keepLast each result replaces the one before, and it answers no later request.
+// forbids to keep. With keepLast each result replaces the one before, and answers no later request.
 //
 // The library reads the definitions of tools for each call, so it keeps all pages of their last list: see
 // limitPages.
@@ -28,10 +28,8 @@ func keepLast(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ListPromptsParams:
 			p.Cursor = ""
 		}
-		switch r := result.(type) {
+		switch r := result.(type) { // first pages have the key "" too; no resource has
 		case *sdk.ListToolsResult:
-			r.TTLMs = 0
-		case *sdk.ReadResourceResult:
 			r.TTLMs = 0
 		case *sdk.ListResourcesResult:
 			r.TTLMs = 0

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -79,13 +80,16 @@ func TestConn_KeepsNoResults(t *testing.T) {
 	for i := range rounds {
 		name := strconv.Itoa(i)
 		for _, uri := range []string{"memo:" + name, "memo:same"} {
-			if got, err := readResource(t.Context(), n.session, "read_resource", mustJSON(t, map[string]string{"uri": uri})); err != nil || got.Content[0].Text != fmt.Sprint(uri, " ", results.Load()-int64(2*i)) {
+			if got, err := readResource(t.Context(), n.session, "read_resource", mustJSON(t, map[string]string{"uri": uri})); err != nil || got.Content[0].Text != fmt.Sprint(uri, " ", results.Load()-int64(4*i)) {
 				t.Errorf("%s: %+v, %v", uri, got, err)
 			}
 		}
 		for _, list := range []func(context.Context, *sdk.ClientSession, string, json.RawMessage) (tool.Result, error){listResources, listPrompts} {
-			if got, err := list(t.Context(), n.session, "list", mustJSON(t, map[string]string{"cursor": name})); err != nil || len(got.Structured) == 0 {
-				t.Errorf("page %s: %+v, %v", name, got, err)
+			for _, cursor := range []string{"", name} {
+				got, err := list(t.Context(), n.session, "list", mustJSON(t, map[string]string{"cursor": cursor}))
+				if err != nil || !strings.Contains(string(got.Structured), fmt.Sprintf(`"next":"%s+"`, cursor)) {
+					t.Errorf("page %q: %s, %v", cursor, got.Structured, err)
+				}
 			}
 		}
 	}
@@ -96,7 +100,7 @@ func TestConn_KeepsNoResults(t *testing.T) {
 			break
 		}
 	}
-	if results.Load() != 4*rounds || freed.Load() < results.Load()-kinds {
+	if results.Load() != 6*rounds || freed.Load() < results.Load()-kinds {
 		t.Errorf("of %d results %d are freed, want all but %d", results.Load(), freed.Load(), kinds)
 	}
 }

@@ -2136,8 +2136,8 @@ var mutations = []mutation{
 		"./modules/mcpclient TestConn_KeepsNoResults",
 	},
 	{
-		"an MCP server says for how long a resource does not change", "modules/mcpclient/cache.go",
-		`		case *sdk.ReadResourceResult:
+		"a page of resources of an MCP server is answered with another one", "modules/mcpclient/cache.go",
+		`		case *sdk.ListResourcesResult:
 			r.TTLMs = 0
 `, ``,
 		"./modules/mcpclient TestConn_KeepsNoResults",
