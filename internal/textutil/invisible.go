@@ -25,6 +25,9 @@ func RemoveInvisible(text string) string {
 
 // IsInvisible reports whether RemoveInvisible removes r.
 func IsInvisible(r rune) bool {
+	if ' ' <= r && r <= '~' { // most texts have little else
+		return false
+	}
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	switch r {
 	case '\n', '\t', joiner, nonJoiner:
