@@ -43,6 +43,11 @@ func TestModule_Aliases(t *testing.T) {
 			if got := w.rows("one", `{}`); got != `[{"v":1}]` {
 				t.Errorf("got %s", got)
 			}
+			if d == my {
+				if got := w.rows("any", `{"sql": "SELECT @@tmpdir AS dir"}`); !strings.Contains(got, "dbtest-mariadb") {
+					t.Errorf("the server has its temporary files in %s, where another server may delete them", got)
+				}
+			}
 			if strings.Contains(text, "name: any") {
 				w.rows("any", fmt.Sprintf(`{"sql": "CREATE TABLE %s_t (v integer)"}`, tt.name))
 				if got := w.rows("tables", fmt.Sprintf(`{"table_names": "%s_t", "output_format": "simple"}`, tt.name)); !strings.Contains(got, `{"name":"`+tt.name+`_t"}`) {

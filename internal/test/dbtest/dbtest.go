@@ -179,11 +179,12 @@ func (s *server) kill() {
 	<-s.group.Ended()
 }
 
-// command returns a command that runs as the server's account.
+// command returns a command that runs as the server's account. Its temporary files are its own: a MariaDB that
+// starts deletes those of other servers in the same folder.
 func (s *server) command(argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "PGPASSWORD=" + password}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + s.dir, "LC_ALL=C.UTF-8", "PGPASSWORD=" + password}
 	if s.env != nil {
 		cmd.Env = append(cmd.Env, s.env(s)...)
 	}
