@@ -61,6 +61,21 @@ func TestTaskLimits_Agents(t *testing.T) {
 	}
 }
 
+// The names of the agents of a task that is refused are not counted.
+func TestTaskLimits_RefusedTaskLeavesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.SetLimits(org.TaskLimits{Agents: 1})
+	f.role(operator, org.RoleSpec{Name: "worker", Use: of(toolgroups.Command)})
+	refused := f.spawnUntilLimited(func() error {
+		_, _, changes, err := f.StartTask(identity.TaskID(f.id("task")), org.TaskSpec{Caller: operator, Role: "worker"})
+		f.store.put(changes)
+		return err
+	})
+	if n := f.NamedTasks(); n != refused {
+		t.Errorf("the names of %d tasks are counted, want %d", n, refused)
+	}
+}
+
 // All tasks together have ten times the limit of one; the agents of an ended task do not
 // count.
 func TestTaskLimits_AgentsOfOrganization(t *testing.T) {

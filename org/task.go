@@ -333,6 +333,9 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 	}
 	if role, ok := o.roles[agent.Role]; ok {
 		task.Budget = task.Budget.Within(role.Limits.Budget)
+		if !agent.Root {
+			agent.Name = o.newAgentName(s.Caller, id, role.Name)
+		}
 	}
 	o.limitTaskTime(&task, agent.Role)
 	changes := o.setStartState(s, begin)
@@ -468,7 +471,7 @@ func (o *Org) newTopAgent(task *Task, s TaskSpec) (Agent, error) {
 	if role.Suspended() {
 		return agent, errSuspended("start a task with", role)
 	}
-	agent.Role, agent.Root, agent.Name = role.ID, false, o.newAgentName(s.Caller, task.ID, role.Name)
+	agent.Role, agent.Root, agent.Name = role.ID, false, ""
 	if task.Schema == nil && !task.Open { // recorded, so that a change of the role does not change the task
 		task.Schema = role.Result.schema()
 	}

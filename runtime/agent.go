@@ -28,9 +28,10 @@ var (
 // the agent's journal. Its fields belong to its goroutine, except fields that
 // tracker.mu guards.
 type actor struct {
-	rt   *Runtime
-	task identity.TaskID // never changes
-	role string          // the role's name, for events and logs
+	rt      *Runtime
+	task    identity.TaskID // never changes
+	taskRun *taskRun        // of the task; never changes
+	role    string          // the role's name, for events and logs
 	*idleAgent
 
 	received   []journal.Event // messages applied to state, to be recorded with the next commit
@@ -316,6 +317,7 @@ func (a *actor) commit(b *journal.Batch) error {
 		a.noteBudgets(b)
 		if slices.ContainsFunc(b.Events, func(e journal.Event) bool { _, failed := e.Body.(journal.TurnFailed); return failed }) {
 			a.rt.voidApprovals(b, a.task, "the turn of the agent has ended", func(p *Approval) bool { return p.Agent == a.agent.ID })
+			a.rt.standing.releaseAll(a.agent.ID)
 		}
 		return nil
 	}

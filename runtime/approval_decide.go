@@ -385,15 +385,24 @@ func (rt *Runtime) FindApprovalRequest(ctx context.Context, by identity.Principa
 		return a, ApprovalArgs{}, err
 	}
 	args, err := rt.readApprovalArgs(ctx, &a)
-	if err == nil && (args.Asked == nil || a.Edited && args.Edited == nil) { // the commit that made or edited the request has not ended
-		if _, err = rt.commit(new(journal.Batch)); err == nil {
-			args, err = rt.readApprovalArgs(ctx, &a)
-		}
-	}
 	return a, args, err
 }
 
-func (rt *Runtime) readApprovalArgs(ctx context.Context, a *Approval) (args ApprovalArgs, err error) {
+// readApprovalArgs returns the arguments of a request. A request is in memory before the commit that made or
+// edited it has ended; then readApprovalArgs waits for that commit.
+func (rt *Runtime) readApprovalArgs(ctx context.Context, a *Approval) (ApprovalArgs, error) {
+	args, err := rt.storedApprovalArgs(ctx, a)
+	if err != nil || args.Asked != nil && (!a.Edited || approval.DigestJSON(args.Edited) == a.Digest) {
+		return args, err
+	}
+	if _, err := rt.commit(new(journal.Batch)); err != nil {
+		return args, err
+	}
+	return rt.storedApprovalArgs(ctx, a)
+}
+
+// storedApprovalArgs returns the arguments of a request that are on disk.
+func (rt *Runtime) storedApprovalArgs(ctx context.Context, a *Approval) (args ApprovalArgs, err error) {
 	if args.Asked, err = rt.store.ReadRecord(ctx, kindApprovalArgs, a.ID); err == nil && a.Edited {
 		args.Edited, err = rt.store.ReadRecord(ctx, kindApprovalArgs, a.ID+editedSuffix)
 	}

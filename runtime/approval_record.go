@@ -169,7 +169,7 @@ func (rt *Runtime) requestsConcerned(role identity.RoleID) []*Approval {
 // lostRequests are requests that ended because their callers have lost the tool.
 type lostRequests struct {
 	list  []Approval
-	tasks []identity.TaskID // acquired until wakeLost; a task may be in it more than once
+	tasks []*taskRun // acquired until wakeLost; a task may be in it more than once
 }
 
 // voidLost ends the requests in callable whose agents and callers have lost the tool. A change
@@ -183,8 +183,8 @@ func (rt *Runtime) voidLost(b *journal.Batch, callable []*Approval) (lost lostRe
 	}
 	slices.SortFunc(lost.list, byAsked)
 	for _, a := range lost.list {
-		if rt.tracker.acquire(a.Task) { // the request does not keep the task from ending any more
-			lost.tasks = append(lost.tasks, a.Task)
+		if run := rt.tracker.acquire(a.Task); run != nil { // the request does not keep the task from ending any more
+			lost.tasks = append(lost.tasks, run)
 		}
 		rt.endApproval(b, a, journal.ApprovalVoid, "the tool is not available to the role any more")
 	}
@@ -216,8 +216,8 @@ func (rt *Runtime) isClosed(p identity.Principal, name string) bool {
 // wakeLost lets the agents go on whose requests voidLost has ended.
 func (rt *Runtime) wakeLost(lost lostRequests) {
 	rt.wakeDecided(lost.list)
-	for _, id := range lost.tasks {
-		rt.releaseOrEnd(id)
+	for _, run := range lost.tasks {
+		rt.releaseOrEnd(run)
 	}
 }
 
@@ -308,11 +308,12 @@ func (rt *Runtime) useEdited(ctx context.Context, p identity.Principal, c *gate.
 	if !ok || !found.Edited || found.Status != ApprovalGranted {
 		return nil
 	}
-	edited := c.Call
-	var err error
-	if edited.Args, err = rt.store.ReadRecord(ctx, kindApprovalArgs, found.ID+editedSuffix); err != nil {
+	args, err := rt.readApprovalArgs(ctx, &found)
+	if err != nil {
 		return err
 	}
+	edited := c.Call
+	edited.Args = args.Edited
 	need, err := rt.gate.CheckEdited(ctx, p, edited, found.ID)
 	if err == nil && !rt.isBound(&found, p, edited, need) {
 		return nil

@@ -73,6 +73,21 @@ func (t *approvalTable) hasRequests(id identity.TaskID) bool {
 	return t.byTask[id] > 0
 }
 
+// hasRequestsBeside is hasRequests without the requests of one agent. "" is no agent.
+func (t *approvalTable) hasRequestsBeside(id identity.TaskID, agent identity.AgentID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byTask[id] == 0 || agent == "" {
+		return t.byTask[id] > 0
+	}
+	for _, a := range t.byID {
+		if a.Task == id && a.Agent != agent {
+			return true
+		}
+	}
+	return false
+}
+
 // checkRoom returns an error if one more request may not wait for the calls and tasks of a
 // person. A person has a share, and all tasks of the operator have a larger share. A person has
 // at most as many requests as there are free places. A nearly full table thus has room for a

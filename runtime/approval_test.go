@@ -30,6 +30,7 @@ type bank struct {
 	clerk     org.Role
 	now       func() time.Time // nil is time.Now
 	oversight *approval.Oversight
+	look      func(context.Context) // called by balance; nil is nothing
 }
 
 var bothRoles = approval.Approvers{All: []approval.Quorum{{Role: "finance"}, {Role: "security"}}}
@@ -80,7 +81,12 @@ func (b *bank) openWith(t *testing.T, wrap func(journal.Store) journal.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	balance := newTool(t, "balance", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return 100, nil })
+	balance := newTool(t, "balance", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, _ obj) (any, error) {
+		if b.look != nil {
+			b.look(ctx)
+		}
+		return 100, nil
+	})
 	b.fixture = fixtureConfig{dir: b.dir, model: b.model, tools: []tool.Tool{transfer, balance}, wrapStore: wrap, configure: func(c *runtime.Config) { c.Now = b.now }}.open(t)
 	b.configure(t, b.rule)
 }

@@ -457,11 +457,12 @@ func newTool(t *testing.T, name string, o tool.Options, fn func(ctx context.Cont
 }
 
 // hookStore is a store with hooks: commit replaces Commit, record is called
-// before Record.
+// before ReadRecord and read after it.
 type hookStore struct {
 	journal.Store
 	commit func(ctx context.Context, b *journal.Batch) (uint64, error)
 	record func(kind, key string)
+	read   func(kind, key string)
 }
 
 // Commit implements journal.Log.
@@ -476,6 +477,9 @@ func (s *hookStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error
 func (s *hookStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if s.record != nil {
 		s.record(kind, key)
+	}
+	if s.read != nil {
+		defer s.read(kind, key)
 	}
 	return s.Store.ReadRecord(ctx, kind, key)
 }

@@ -76,8 +76,8 @@ func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payloa
 // commitMessages commits the messages, all or none.
 func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Message, due time.Time) error {
 	for _, m := range messages {
-		if rt.tracker.acquire(m.Task) {
-			defer rt.releaseOrEnd(m.Task)
+		if run := rt.tracker.acquire(m.Task); run != nil {
+			defer rt.releaseOrEnd(run)
 		}
 	}
 	return rt.commitBy(by, func(b *journal.Batch) error {

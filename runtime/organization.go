@@ -220,8 +220,10 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
 		return nil // by an earlier attempt of this call
 	}
-	if a, ok := rt.org.AgentByID(target); ok && rt.tracker.acquire(a.Task) {
-		defer rt.releaseOrEnd(a.Task)
+	if a, ok := rt.org.AgentByID(target); ok {
+		if run := rt.tracker.acquire(a.Task); run != nil {
+			defer rt.releaseOrEnd(run)
+		}
 	}
 	var ended []org.Termination
 	err := rt.commitBy(c.By, func(b *journal.Batch) error {

@@ -77,9 +77,25 @@ func (t *tracker) isPaused(id identity.TaskID) bool {
 // Errors: the errors of org.Org.RetryTask, and Conflict for a task that a program drives no
 // more.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
-	if err := rt.waitStopped(ctx, id); err != nil {
+	err := errNotStopped
+	for errors.Is(err, errNotStopped) {
+		if err = rt.waitStopped(ctx, id); err == nil {
+			err = rt.commitRetry(ctx, id, by, extra)
+		}
+	}
+	if err != nil {
 		return err
 	}
+	return rt.ResumeTask(rt.uncancelled, id) // the retry is committed, also if the request ends now
+}
+
+// errNotStopped reports that an agent of a task is still active, or that the task has changed since its
+// record was read.
+var errNotStopped = errors.New("task has not stopped")
+
+// commitRetry commits the retry of a task that has stopped. It fails with errNotStopped if RetryTask must
+// wait again.
+func (rt *Runtime) commitRetry(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -88,6 +104,9 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		return err
 	}
 	_, err = rt.flushAndCommit(&journal.Batch{Stream: task.Top, Prepare: func(b *journal.Batch) error {
+		if now, ok := rt.org.TaskByID(id); ok && (now.Status != task.Status || now.Status != org.Running && rt.tracker.isTracked(id)) {
+			return errNotStopped
+		}
 		changes, err := rt.org.RetryTask(by, &task, extra)
 		if err != nil {
 			return err
@@ -99,10 +118,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		b.Put = append(b.Put, append(storeRecords(changes), journal.Record{Kind: kindTurns, Key: string(id)})...)
 		return nil
 	}})
-	if err != nil {
-		return err
-	}
-	return rt.ResumeTask(rt.uncancelled, id) // the retry is committed, also if the request ends now
+	return err
 }
 
 // waitStopped waits until no agent of a task that is paused or has ended is active. An agent

@@ -52,7 +52,7 @@ func (a *actor) failWithTask(cause error) error {
 	if err := a.commit(b); err != nil {
 		return err
 	}
-	a.rt.tracker.end(task.ID, &task)
+	a.rt.tracker.end(task.ID, a.taskRun, &task)
 	return errTerminated
 }
 

@@ -69,7 +69,7 @@ func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
 	if err := a.commit(b); err != nil {
 		return err
 	}
-	a.rt.tracker.end(task.ID, &task)
+	a.rt.tracker.end(task.ID, a.taskRun, &task)
 	return errTerminated
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -23,17 +24,17 @@ func TestResume_FailureEndsWait(t *testing.T) {
 	id := fx.start(t, org.TaskSpec{})
 	fx.shutdown(t)
 
-	request, disconnect := context.WithCancel(t.Context())
-	defer disconnect()
+	broken := errors.New("the list of agents is broken")
+	resuming := false
 	limit, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	waiting := &selectedContext{Context: limit, selected: make(chan struct{})}
 	waited := make(chan error, 1)
 	var task org.Task
 	fx = fixtureConfig{dir: dir, model: m, wrapStore: func(s journal.Store) journal.Store {
-		return &hookStore{Store: s, record: func(kind, _ string) {
-			if kind != "turns" || request.Err() != nil { // the task is tracked when its turns are read
-				return
+		return &listingStore{s, func() error { // the task is tracked then
+			if !resuming {
+				return nil
 			}
 			go func() {
 				var err error
@@ -41,15 +42,30 @@ func TestResume_FailureEndsWait(t *testing.T) {
 				waited <- err
 			}()
 			<-waiting.selected
-			disconnect()
+			return broken
 		}}
 	}}.open(t)
-	if err := fx.ResumeTask(request, id); !errors.Is(err, context.Canceled) {
+	resuming = true
+	if err := fx.ResumeTask(t.Context(), id); !errors.Is(err, broken) {
 		t.Fatalf("the task was resumed: %v", err)
 	}
 	if err := <-waited; err != nil || task.ID != id || task.Status != org.Running {
 		t.Errorf("got task %q, %q, %v; want the stored record", task.ID, task.Status, err)
 	}
+}
+
+// listingStore is a store whose list of agents with work fails with the error of list, if there is one.
+type listingStore struct {
+	journal.Store
+	list func() error
+}
+
+// RunnableAgents implements journal.Store.
+func (s *listingStore) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) {
+	if err := s.list(); err != nil {
+		return nil, err
+	}
+	return s.Store.RunnableAgents(ctx)
 }
 
 // selectedContext closes selected when Done is called first.

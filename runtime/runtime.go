@@ -161,7 +161,7 @@ func New(config Config) (*Runtime, error) {
 		return nil, fmt.Errorf("load the oversight of operators: %w", err)
 	}
 	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliverDue)
-	rt.tracker.hasRequests = rt.approvals.hasRequests
+	rt.tracker.hasRequests = rt.approvals.hasRequestsBeside
 	limits := func() StorageLimits { return rt.settings.Load().Storage }
 	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}
 	rt.recorded = &recordedBytes{org: rt.org, limits: limits, log: config.Log}

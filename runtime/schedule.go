@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 )
 
 // wake makes an agent read its inbox and starts its goroutine if it has none.
@@ -21,18 +22,18 @@ func (rt *Runtime) wake(id identity.AgentID) {
 // agentStopped is called when an agent's goroutine ends, and after each step of a driver.
 // It wakes the agent if a message has arrived. The task ends if it has become idle.
 func (rt *Runtime) agentStopped(a *actor) {
-	id := a.agent.ID // read first: after deactivate another goroutine may use a
+	id := a.agent.ID // read first: after deactivate another goroutine may use the agent
 	if rt.tracker.deactivate(a) {
 		rt.wake(id)
 	}
-	rt.releaseOrEnd(a.task)
+	rt.releaseOrEnd(a.taskRun)
 }
 
 // releaseOrEnd lets a task end that the tracker's acquire, track, takeDue or newActor kept from
 // ending. It ends the task if it has become idle.
-func (rt *Runtime) releaseOrEnd(id identity.TaskID) {
-	if run := rt.tracker.release(id); run != nil {
-		rt.finishTask(run)
+func (rt *Runtime) releaseOrEnd(run *taskRun) {
+	if idle := rt.tracker.release(run); idle != nil {
+		rt.finishTask(idle)
 	}
 }
 
@@ -52,14 +53,16 @@ func (rt *Runtime) deliverDue(run *taskRun) {
 	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.purgeEndedRecipients}); err != nil {
 		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
 	}
-	rt.releaseOrEnd(run.id)
+	rt.releaseOrEnd(run)
 }
 
 // purgeEndedRecipients purges the inboxes of recipients that are terminated or
-// whose task has ended.
+// whose task is done. A task that failed or was cancelled may be retried.
 func (rt *Runtime) purgeEndedRecipients(b *journal.Batch) error {
 	for _, m := range b.Deliver {
-		if to := identity.AgentID(m.To); !rt.org.IsActive(to) {
+		to := identity.AgentID(m.To)
+		agent, ok := rt.org.AgentByID(to)
+		if task, _ := rt.org.TaskByID(agent.Task); !ok || task.Status == org.Done {
 			b.Purge = append(b.Purge, to)
 		}
 	}

@@ -135,6 +135,15 @@ func (t *standingTable) release(agent identity.AgentID, call identity.CallID) {
 	}
 }
 
+// releaseAll forgets what the calls of an agent have reserved that will not start.
+func (t *standingTable) releaseAll(agent identity.AgentID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range t.byAgent[agent] {
+		delete(t.reserved, id)
+	}
+}
+
 // put adds a standing approval, or replaces it. It is called within the commit that writes the record.
 func (t *standingTable) put(s StandingApproval) {
 	t.mu.Lock()

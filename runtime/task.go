@@ -70,14 +70,15 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 	if err != nil {
 		return "", err
 	}
-	rt.tracker.track(id)
+	run := rt.tracker.track(id)
 	rt.tracker.setOpen(id, spec.Open, spec.Driven)
-	return rt.commitTask(ctx, id, prepared, files, first)
+	return rt.commitTask(ctx, run, prepared, files, first)
 }
 
 // commitTask records a tracked task and its first message, and lets its first agent begin. It
 // returns as startTask does.
-func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared org.PreparedTask, files taskFiles, first json.RawMessage) (identity.TaskID, error) {
+func (rt *Runtime) commitTask(ctx context.Context, run *taskRun, prepared org.PreparedTask, files taskFiles, first json.RawMessage) (identity.TaskID, error) {
+	id := run.id
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		task, agent, changes, err := rt.org.StartTask(id, rt.store.LastSeq(), prepared)
 		if err != nil {
@@ -92,14 +93,14 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared 
 		return nil
 	}}
 	if _, err := rt.flushAndCommit(b); err != nil {
-		rt.tracker.untrack(id)
+		rt.tracker.untrack(run)
 		if used, ok := errors.AsType[*org.DuplicateKeyError](err); ok {
 			return used.Task, rt.checkSameTask(ctx, used.Task, prepared)
 		}
 		return "", errors.Join(err, rt.recordDeniedTask(prepared.Spec(), err))
 	}
 	rt.enforceDeadline(id)
-	rt.releaseOrEnd(id)
+	rt.releaseOrEnd(run)
 	return id, nil
 }
 
@@ -172,9 +173,12 @@ func (rt *Runtime) addTaskStart(b *journal.Batch, task org.Task, agent org.Agent
 
 // ResumeTask continues an unfinished task after a restart. It does nothing for a
 // task that has ended or is already running. It returns when the task's agents
-// are scheduled. Errors: TaskNotFound, and Conflict for a task that a program drives
-// (ResumeDriver).
+// are scheduled. A task that was taken up goes on although ctx ends. Errors:
+// TaskNotFound, and Conflict for a task that a program drives (ResumeDriver).
 func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("resume task %s: %w", id, err)
+	}
 	task, ok := rt.org.TaskByID(id)
 	if !ok {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
@@ -187,18 +191,23 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	if err := rt.advanceEpoch(); err != nil {
 		return err
 	}
-	if task.Status != org.Running || !rt.tracker.track(id) {
+	run := rt.tracker.track(id)
+	if run == nil {
+		return nil
+	}
+	defer rt.releaseOrEnd(run)
+	if task, ok = rt.org.TaskByID(id); !ok || task.Status != org.Running { // also if it has ended since
+		rt.tracker.untrack(run)
 		return nil
 	}
 	rt.tracker.setOpen(id, task.Open, task.Driven)
-	defer rt.releaseOrEnd(id)
 	rt.enforceDeadline(id)
-	err := rt.loadTurns(ctx, id)
+	err := rt.loadTurns(rt.uncancelled, id)
 	if err == nil {
-		err = rt.wakeTask(ctx, id)
+		err = rt.wakeTask(rt.uncancelled, id)
 	}
 	if err != nil {
-		rt.tracker.untrack(id)
+		rt.tracker.untrack(run)
 		rt.enforceDeadline(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
 	}
@@ -268,7 +277,7 @@ var errNewMessages = errors.New("new message")
 // finishTask ends a task that has become idle, with the last answer of its top
 // agent as the result. It releases the task.
 func (rt *Runtime) finishTask(run *taskRun) {
-	defer rt.releaseOrEnd(run.id)
+	defer rt.releaseOrEnd(run)
 	ctx := rt.uncancelled
 	task, err := rt.runRecord(ctx, run)
 	if err == nil {
@@ -281,7 +290,7 @@ func (rt *Runtime) finishTask(run *taskRun) {
 		return
 	}
 	rt.log.Error("task not ended", "task", run.id, "error", err)
-	rt.tracker.end(run.id, nil) // WaitTask returns the stored record
+	rt.tracker.end(run.id, run, nil) // WaitTask returns the stored record
 }
 
 // endIdleTask records the end of an idle task. If its result does not fit its schema, the
@@ -385,10 +394,15 @@ func (rt *Runtime) endTask(task *org.Task, end org.TaskEnd) error {
 }
 
 func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) error) error {
-	if _, err := rt.commit(&journal.Batch{Prepare: ending}); err != nil {
+	var run *taskRun
+	_, err := rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		run = rt.tracker.run(task.ID)
+		return ending(b)
+	}})
+	if err != nil {
 		return fmt.Errorf("end task %s: %w", task.ID, err)
 	}
-	rt.tracker.end(task.ID, task)
+	rt.tracker.end(task.ID, run, task)
 	return nil
 }
 

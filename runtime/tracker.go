@@ -19,7 +19,7 @@ type tracker struct {
 	now     func() time.Time   // current time
 	deliver func(run *taskRun) // called, on a goroutine of its own, when a delayed message of the task is due
 
-	hasRequests func(id identity.TaskID) bool // reports whether calls of a task wait for people, so that it does not end
+	hasRequests func(id identity.TaskID, beside identity.AgentID) bool // reports whether calls of a task wait for people, beside those of an agent
 
 	work sync.WaitGroup // agents, deliveries and external calls; Add only with mu held and ctx not ended
 
@@ -63,7 +63,7 @@ type taskRun struct {
 
 func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver func(*taskRun)) *tracker {
 	return &tracker{
-		org: o, ctx: ctx, now: now, deliver: deliver, hasRequests: func(identity.TaskID) bool { return false },
+		org: o, ctx: ctx, now: now, deliver: deliver, hasRequests: func(identity.TaskID, identity.AgentID) bool { return false },
 		active: map[identity.AgentID]*actor{},
 		driven: map[identity.AgentID]*driverMail{},
 		tasks:  map[identity.TaskID]*taskRun{},
@@ -124,16 +124,17 @@ func (t *tracker) figures() LoadFigures {
 }
 
 // track starts tracking a task and keeps it from ending until release. It
-// returns false if the task is tracked already.
-func (t *tracker) track(id identity.TaskID) bool {
+// returns nil if the task is tracked already.
+func (t *tracker) track(id identity.TaskID) *taskRun {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tasks[id] != nil {
-		return false
+		return nil
 	}
 	t.dropLimit(id)
-	t.tasks[id] = &taskRun{id: id, refs: 1, done: make(chan struct{})}
-	return true
+	run := &taskRun{id: id, refs: 1, done: make(chan struct{})}
+	t.tasks[id] = run
+	return run
 }
 
 // setOpen says whether a task is open, and whether it is driven. Such a task does not end when it
@@ -148,10 +149,10 @@ func (t *tracker) setOpen(id identity.TaskID, open, driven bool) {
 
 // untrack stops tracking a task that could not be started or resumed. Goroutines that wait for
 // it read the stored record.
-func (t *tracker) untrack(id identity.TaskID) {
+func (t *tracker) untrack(run *taskRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if run := t.tasks[id]; run != nil {
+	if t.tasks[run.id] == run {
 		run.record = nil
 		t.drop(run)
 	}
@@ -219,17 +220,25 @@ func (t *tracker) cacheNew(task *org.Task, top org.Agent) {
 	t.cacheAgent(&idleAgent{top, &state{}})
 }
 
-// acquire prevents a task from ending until release is called. It returns false
+// isTracked reports whether this process works on a task, or an agent of it is still active after
+// its end.
+func (t *tracker) isTracked(id identity.TaskID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tasks[id] != nil || t.ended[id] != nil
+}
+
+// acquire prevents a task from ending until release is called. It returns nil
 // if the task is not tracked or has ended.
-func (t *tracker) acquire(id identity.TaskID) bool {
+func (t *tracker) acquire(id identity.TaskID) *taskRun {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := t.tasks[id]
 	if run == nil || run.ended {
-		return false
+		return nil
 	}
 	run.refs++
-	return true
+	return run
 }
 
 // release undoes an acquire, a track or a takeDue. It returns the task if it has become idle. Then
@@ -237,15 +246,14 @@ func (t *tracker) acquire(id identity.TaskID) bool {
 // people, and no agent rests in a pause. A task that is kept open never becomes idle. An idle task
 // is marked as ended and acquired for the caller, who must record its end or reopen it, and
 // release it afterwards. A retry waits for that release.
-func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
+func (t *tracker) release(run *taskRun) (idle *taskRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	run := t.tasks[id]
-	if run == nil {
-		t.releaseEnded(id)
+	run.refs--
+	if t.tasks[run.id] != run { // a retry may have begun another one
+		t.releaseEnded(run)
 		return nil
 	}
-	run.refs--
 	run.signalQuiet()
 	t.signalStall(run)
 	if run.paused && run.refs == 0 && !run.ended {
@@ -260,20 +268,20 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 }
 
 // waitsForPeople reports whether a task has work that waits for people: to approve a call, or to end a
-// pause. It must be called with mu held.
+// pause. A driver repeats its own calls, so they do not count. It must be called with mu held.
 func (t *tracker) waitsForPeople(run *taskRun) bool {
-	return len(run.resting) > 0 || t.hasRequests(run.id)
+	var driven identity.AgentID
+	if run.driven {
+		driven = org.TopAgentID(run.id)
+	}
+	return len(run.resting) > 0 || t.hasRequests(run.id, driven)
 }
 
-// releaseEnded undoes an acquire of a task that has ended since. It must be called with mu
-// held.
-func (t *tracker) releaseEnded(id identity.TaskID) {
-	run := t.ended[id]
-	if run == nil {
-		return
-	}
-	if run.refs--; run.refs == 0 {
-		delete(t.ended, id)
+// releaseEnded forgets a task that has ended when none of its agents is active any more. It must be
+// called with mu held.
+func (t *tracker) releaseEnded(run *taskRun) {
+	if run.refs == 0 && t.ended[run.id] == run {
+		delete(t.ended, run.id)
 		close(run.stopped)
 	}
 }
@@ -315,14 +323,14 @@ func (t *tracker) hasNewMessages(run *taskRun) bool {
 	return run.newMessages
 }
 
-// end stops the work on a task and wakes goroutines that wait for it. ended is the record of its
-// end if the caller's commit wrote it, else nil.
-func (t *tracker) end(id identity.TaskID, ended *org.Task) {
+// end stops the work on a task and wakes goroutines that wait for it. run was tracked when the end was
+// recorded; nil if the task was not tracked. A run that a retry has begun since goes on. ended is the
+// record of the end if the caller's commit wrote it, else nil.
+func (t *tracker) end(id identity.TaskID, run *taskRun, ended *org.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dropLimit(id)
-	run := t.tasks[id]
-	if run == nil {
+	if run == nil || t.tasks[id] != run {
 		return
 	}
 	run.ended = true

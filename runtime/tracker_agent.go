@@ -42,7 +42,7 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 
 // newActor makes an agent active, and counts it as work. It must be called with mu held.
 func (t *tracker) newActor(rt *Runtime, run *taskRun, idle *idleAgent) *actor {
-	a := &actor{rt: rt, task: run.id, status: org.AgentStarting, idleAgent: idle, hold: diskHold{guard: rt.disk}}
+	a := &actor{rt: rt, task: run.id, taskRun: run, status: org.AgentStarting, idleAgent: idle, hold: diskHold{guard: rt.disk}}
 	t.active[idle.agent.ID] = a
 	run.refs++
 	t.work.Add(1)

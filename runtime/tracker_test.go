@@ -27,15 +27,30 @@ func TestTracker_WaitStopsDeadlines(t *testing.T) {
 	}
 }
 
+// What releases a task that was resumed in vain does not release the task that was resumed since.
+func TestTracker_ReleaseOfOtherRun(t *testing.T) {
+	tr := newTracker(t.Context(), new(org.Org), time.Now, func(*taskRun) {})
+	first := tr.track("task")
+	tr.untrack(first)
+	second := tr.track("task")
+	if tr.release(first) != nil || tr.run("task") != second || tr.acquire("task") != second {
+		t.Error("the task that was resumed since has ended")
+	}
+	tr.end("task", first, nil)
+	if tr.run("task") != second {
+		t.Error("the end of the first run ends the second")
+	}
+}
+
 // A task does not end while agents of it that rested may go on and are not active yet.
 func TestTracker_ResumedAgentsKeepTask(t *testing.T) {
 	tr := newTracker(t.Context(), new(org.Org), time.Now, func(*taskRun) {})
-	tr.track("task")
-	tr.run("task").resting = map[identity.AgentID]bool{"one": true, "two": true}
+	run := tr.track("task")
+	run.resting = map[identity.AgentID]bool{"one": true, "two": true}
 	if list := tr.listResumed(); len(list) != 2 {
 		t.Fatalf("resumed: %v", list)
 	}
-	if tr.release("task") != nil {
+	if tr.release(run) != nil {
 		t.Error("the task ends")
 	}
 }

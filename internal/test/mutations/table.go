@@ -2181,4 +2181,70 @@ var mutations = []mutation{
 		`t.held, t.area = true, nil`, `t.held = true`,
 		"./cmd TestTerminal_QuestionLeavesArea",
 	},
+	{
+		"a call is made with the arguments of an approval that are not on disk yet", "runtime/approval_decide.go",
+		`args.Asked != nil && (!a.Edited || approval.DigestJSON(args.Edited) == a.Digest) {`, `args.Asked != nil {`,
+		"./runtime TestApproval_UsedBeforeItIsOnDisk",
+	},
+	{
+		"what releases a task releases the task that was resumed since", "runtime/tracker.go",
+		`if t.tasks[run.id] != run { // a retry`, `if t.tasks[run.id] == nil { // a retry`,
+		"./runtime TestTracker_ReleaseOfOtherRun",
+	},
+	{
+		"the end of a task ends the task that was retried since", "runtime/tracker.go",
+		`if run == nil || t.tasks[id] != run {`, `if run = t.tasks[id]; run == nil {`,
+		"./runtime TestTracker_ReleaseOfOtherRun",
+	},
+	{
+		"a second cancellation ends the task that was retried since", "runtime/task.go",
+		`	rt.tracker.end(task.ID, run, task)
+`, `	run = rt.tracker.run(task.ID)
+	rt.tracker.end(task.ID, run, task)
+`,
+		"./runtime TestRetry_BeforeSecondCancelReturns",
+	},
+	{
+		"a task is retried although an agent of it has not stopped", "runtime/pause.go",
+		`(now.Status != task.Status || now.Status != org.Running && rt.tracker.isTracked(id)) {`, `now.Status != task.Status && false {`,
+		"./runtime TestRetry_TaskEndsMeanwhile",
+	},
+	{
+		"a task that has ended is resumed", "runtime/task.go",
+		`!ok || task.Status != org.Running { // also`, `!ok { // also`,
+		"./runtime TestResume_TaskEndsMeanwhile",
+	},
+	{
+		"a task that was taken up ends with the request that resumed it", "runtime/task.go",
+		`	err := rt.loadTurns(rt.uncancelled, id)
+	if err == nil {
+		err = rt.wakeTask(rt.uncancelled, id)`, `	err := rt.loadTurns(ctx, id)
+	if err == nil && ctx.Err() == nil {
+		err = rt.wakeTask(ctx, id)
+	}
+	if err == nil {
+		err = ctx.Err()`,
+		"./runtime TestResume_GoesOnAfterRequestEnds",
+	},
+	{
+		"a delayed message is lost when its task is cancelled", "runtime/schedule.go",
+		`!ok || task.Status == org.Done {`, `!ok || task.Status.Ended() {`,
+		"./runtime TestRetry_DelayedMessageDueAtCancel",
+	},
+	{
+		"a driver waits for people who decide about its own call", "runtime/tracker.go",
+		`driven = org.TopAgentID(run.id)`, `driven = ""`,
+		"./runtime TestDriver_ReceiveWhileOwnCallWaits",
+	},
+	{
+		"a call that does not start uses a standing approval", "runtime/agent.go",
+		`			a.rt.standing.releaseAll(a.agent.ID)
+`, ``,
+		"./runtime TestStanding_AbortedTurnUsesNothing",
+	},
+	{
+		"the names of a refused task are counted", "org/task.go",
+		`agent.Role, agent.Root, agent.Name = role.ID, false, ""`, `agent.Role, agent.Root, agent.Name = role.ID, false, o.newAgentName(s.Caller, task.ID, role.Name)`,
+		"./org TestTaskLimits_RefusedTaskLeavesNothing",
+	},
 }
