@@ -92,6 +92,8 @@ func (l *lateAgent) model() model.Model {
 // A task that is cancelled while a retry reads its record is retried when its agents have stopped.
 func TestRetry_TaskEndsMeanwhile(t *testing.T) {
 	late := newLateAgent()
+	stop := sync.OnceFunc(func() { close(late.stop) })
+	defer stop()
 	var fx *fixture
 	var id identity.TaskID
 	var retrying atomic.Bool
@@ -115,7 +117,7 @@ func TestRetry_TaskEndsMeanwhile(t *testing.T) {
 	case err := <-retried:
 		t.Fatalf("the retry did not wait for the agent: %v", err)
 	}
-	close(late.stop)
+	stop()
 	if err := <-retried; err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +203,8 @@ func TestResume_TaskEndsMeanwhile(t *testing.T) {
 func TestRetry_DelayedMessageDueAtCancel(t *testing.T) {
 	var fx *fixture
 	var id identity.TaskID
-	cancelled := make(chan struct{})
+	asked, sent, cancelled := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	ask := sync.OnceFunc(func() { close(asked) })
 	cancel := sync.OnceFunc(func() {
 		if err := fx.CancelTask(context.Background(), id, "enough"); err != nil {
 			t.Error(err)
@@ -212,6 +215,8 @@ func TestRetry_DelayedMessageDueAtCancel(t *testing.T) {
 			if got := messages(r); len(got) > 1 {
 				return model.Answer{Finish: model.FinishEnd, Value: got[1].Payload}
 			}
+			ask()
+			<-sent
 			return waitForMessage()
 		}),
 		wrapStore: func(s journal.Store) journal.Store {
@@ -225,19 +230,17 @@ func TestRetry_DelayedMessageDueAtCancel(t *testing.T) {
 			}}
 		},
 	}.open(t)
-	id = fx.start(t, org.TaskSpec{Open: true})
-	fx.waitEvent(t, func(e journal.Event) bool { _, ok := e.Body.(journal.ModelAnswered); return ok })
+	id = fx.start(t, org.TaskSpec{})
+	<-asked
 	if _, err := fx.SendMessage(t.Context(), newCall(operator), string(fx.topAgent(t, id)), mustJSON("late"), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
+	close(sent)
 	<-cancelled
 	if err := fx.RetryTask(t.Context(), id, operator, org.ModelAllowance{}); err != nil {
 		t.Fatal(err)
 	}
-	fx.waitEvent(t, func(e journal.Event) bool {
-		b, ok := e.Body.(journal.ModelAnswered)
-		return ok && string(b.Answer.Value) == `"late"`
-	})
+	fx.wantResult(t, fx.wait(t, id), `"late"`, "")
 }
 
 // A program whose own call waits for people is told that no message will come.

@@ -1622,7 +1622,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task ends before the agent of a lost request goes on", "runtime/approval_record.go",
-		`if rt.tracker.acquire(a.Task) {`, `if false {`,
+		`if run := rt.tracker.acquire(a.Task); run != nil {`, `if run := rt.tracker.acquire(a.Task); run != nil && false {`,
 		"./runtime TestApproval_ToolLostKeepsTask",
 	},
 	{
@@ -2228,7 +2228,7 @@ var mutations = []mutation{
 	},
 	{
 		"a delayed message is lost when its task is cancelled", "runtime/schedule.go",
-		`!ok || task.Status == org.Done {`, `!ok || task.Status.Ended() {`,
+		`!ok || task.Status == org.Done {`, `!ok || task.Status != org.Running {`,
 		"./runtime TestRetry_DelayedMessageDueAtCancel",
 	},
 	{
