@@ -21,7 +21,7 @@ import (
 type questioner struct {
 	out    io.Writer
 	begin  func() (end func())                   // makes room for a question on the terminal; nil does nothing
-	next   func(context.Context) (string, error) // reads a line of the person; nil if there is no person
+	next   func(context.Context) (string, error) // reads a line that the person types; nil without a person
 	isOpen func(ctx context.Context, id string) (bool, error)
 	answer func(ctx context.Context, id string, a tool.Answer) error
 }

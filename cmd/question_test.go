@@ -123,7 +123,7 @@ func TestQuestioner_TooLate(t *testing.T) {
 	}
 }
 
-// While nobody answers in time, what is typed later answers no other question.
+// A line that is typed after the time of its question does not answer the next question.
 func TestQuestioner_LateLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()

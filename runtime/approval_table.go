@@ -73,7 +73,7 @@ func (t *approvalTable) hasRequests(id identity.TaskID) bool {
 	return t.byTask[id] > 0
 }
 
-// hasRequestsBeside is hasRequests without the requests of one agent. "" is no agent.
+// hasRequestsBeside is hasRequests without the requests of an agent, unless agent is "".
 func (t *approvalTable) hasRequestsBeside(id identity.TaskID, agent identity.AgentID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,7 +36,7 @@ func TestReader_LongLine(t *testing.T) {
 	}
 }
 
-// A line that was typed after its Next was cancelled is no part of the line that is read later.
+// A line that completes a cancelled Next is kept apart from the line that is read later.
 func TestReader_Late(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
