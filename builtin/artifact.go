@@ -83,6 +83,13 @@ type artifactRef struct {
 
 // put handles put_artifact.
 func (h artifacts) put(ctx context.Context, in putArtifact) (artifactRef, error) {
+	if in.Path != "" { // the content of the file is in memory until it is stored
+		release, err := h.files.reads.Acquire(ctx, fairKey(currentCall(ctx)))
+		if err != nil {
+			return artifactRef{}, err
+		}
+		defer release()
+	}
 	a, err := h.fromArgs(ctx, in)
 	if err != nil {
 		return artifactRef{}, err
@@ -121,7 +128,7 @@ func decodeBase64JSON(value json.RawMessage) ([]byte, error) {
 // fromFile reads a file of the caller's workspace. It returns text as a JSON
 // string in the first result and anything else as bytes in the second.
 func (h artifacts) fromFile(ctx context.Context, name string) (json.RawMessage, []byte, error) {
-	if err := requireTool(h.limits, currentCall(ctx).By, "put_artifact with path", "read_file"); err != nil {
+	if err := checkOtherTool(ctx, h.limits, "put_artifact with path", "read_file", map[string]string{"path": name}); err != nil {
 		return nil, nil, err
 	}
 	data, err := inWorkspace(ctx, h.files, name, func(ws *workspace.Dir, name string) ([]byte, error) {

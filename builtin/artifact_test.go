@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -49,14 +50,18 @@ func artifactFixture(t testing.TB) fixture {
 // stubLimits allows all tools or those of a list, and limits artifacts.
 type stubLimits struct {
 	allowed []string // nil allows all
+	denied  []string // arguments
 	limit   int64
 	result  int // ResultLimit
 }
 
 var allTools = stubLimits{limit: workspace.MaxContent}
 
-func (b stubLimits) CanCall(by identity.Principal, tool string) bool {
-	return by == identity.ByAgent(callerID) && (b.allowed == nil || slices.Contains(b.allowed, tool))
+func (b stubLimits) CheckCall(_ context.Context, by identity.Principal, tool string, args json.RawMessage) error {
+	if by == identity.ByAgent(callerID) && (b.allowed == nil || slices.Contains(b.allowed, tool)) && !slices.Contains(b.denied, string(args)) {
+		return nil
+	}
+	return errcode.New(errcode.ToolNotAvailable, "tool %s is not available", tool)
 }
 
 func (b stubLimits) ArtifactLimit() int64 { return b.limit }
@@ -283,17 +288,20 @@ func TestArtifacts_NeedTheOtherToolForItsData(t *testing.T) {
 		name, tool string
 		args       obj
 		only       []string
+		denied     string
 		want       errcode.Code
 	}{
-		{"file as artifact without read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"put_artifact", "get_artifact"}, errcode.ToolNotAvailable},
-		{"file as artifact with read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"read_file"}, ""},
-		{"artifact as file without get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"write_file", "read_file"}, errcode.ToolNotAvailable},
-		{"artifact as file with get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"get_artifact"}, ""},
-		{"artifact of another task", "write_file", obj{"path": "g", "artifactRef": "b"}, []string{"get_artifact"}, errcode.ArtifactNotFound},
+		{"file as artifact without read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"put_artifact", "get_artifact"}, "", errcode.ToolNotAvailable},
+		{"file as artifact with read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"read_file"}, "", ""},
+		{"file that read_file may not read", "put_artifact", obj{"type": "t", "path": "f"}, []string{"read_file"}, `{"path":"f"}`, errcode.ToolNotAvailable},
+		{"artifact as file without get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"write_file", "read_file"}, "", errcode.ToolNotAvailable},
+		{"artifact as file with get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"get_artifact"}, "", ""},
+		{"artifact that get_artifact may not get", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"get_artifact"}, `{"ref":"a"}`, errcode.ToolNotAvailable},
+		{"artifact of another task", "write_file", obj{"path": "g", "artifactRef": "b"}, []string{"get_artifact"}, "", errcode.ArtifactNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := memoryArtifacts{"a": {Value: rawJSON(`"text"`)}}
-			b := stubLimits{allowed: append([]string{}, c.only...), limit: workspace.MaxContent}
+			b := stubLimits{allowed: append([]string{}, c.only...), denied: []string{c.denied}, limit: workspace.MaxContent}
 			tools, err := artifactTools(s, stubWorkspaces{dir: dir}, b)
 			k := newFixture(t, tools, err)
 			tools, err = workspaceTools(stubWorkspaces{dir: dir}, s, b)

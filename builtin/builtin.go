@@ -26,8 +26,9 @@ import (
 // CallLimits answers questions of tools that use the data of another tool or store
 // content.
 type CallLimits interface {
-	// CanCall reports whether the principal may call a tool now.
-	CanCall(by identity.Principal, tool string) bool
+	// CheckCall returns the error of a call that would be denied, or would wait for an approval.
+	// It returns nil if the principal may call the tool with these arguments now.
+	CheckCall(ctx context.Context, by identity.Principal, tool string, args json.RawMessage) error
 	// ArtifactLimit returns the maximum size of an artifact's content in bytes.
 	ArtifactLimit() int64
 	// ResultLimit returns the largest result that the principal reads whole, in bytes

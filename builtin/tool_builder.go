@@ -2,10 +2,10 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -45,15 +45,18 @@ func withErrorCode[In, Out any](fn func(context.Context, In) (Out, error)) func(
 	}
 }
 
-// requireTool rejects a call that has the effect of another tool which the caller
-// may not call. Otherwise a tool could widen the permissions of a role.
+// checkOtherTool rejects a call that has the effect of a call of another tool, unless the caller may
+// make that call too. Otherwise a tool could widen the permissions of a role, and the bounds and
+// rules of approval for the other tool would not hold.
 //
 // use is the call and the argument, such as "put_artifact with path". It begins the text of the error.
-func requireTool(l CallLimits, by identity.Principal, use, tool string) error {
-	if l.CanCall(by, tool) {
+func checkOtherTool(ctx context.Context, l CallLimits, use, tool string, args map[string]string) error {
+	text, _ := json.Marshal(args) // texts always marshal
+	err := l.CheckCall(ctx, currentCall(ctx).By, tool, text)
+	if err == nil {
 		return nil
 	}
-	return errcode.New(errcode.ToolNotAvailable, "%s also needs the tool %s, which is not available to you", use, tool).With("ok", false)
+	return errcode.Wrap(errcode.CodeOf(err), err, "%s also needs %s: %s", use, tool, errcode.Message(err)).With("ok", false)
 }
 
 // currentCall returns the call that a handler runs for. Outside a call it returns

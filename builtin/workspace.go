@@ -27,7 +27,7 @@ type files struct {
 	workspaces WorkspaceOpener
 	artifacts  ArtifactStore
 	limits     CallLimits
-	reads      *fair.Semaphore // held while a call lists a workspace, reads a file or loads an artifact
+	reads      *fair.Semaphore // held while a call lists a workspace, or uses a file or artifact that it has read
 }
 
 // newReadSlots returns a semaphore for calls that list a workspace, read a file, load an artifact or convert

@@ -302,7 +302,7 @@ func TestFileTools_RejectPaths(t *testing.T) {
 
 func TestWriteFile_RejectsInvalidContent(t *testing.T) {
 	dir := t.TempDir()
-	f := files{workspaces: stubWorkspaces{dir: dir}, limits: allTools}
+	f := files{workspaces: stubWorkspaces{dir: dir}, limits: allTools, reads: newReadSlots()}
 	for name, in := range map[string]writeFile{
 		"invalid base64":               {Path: "f", Content: new("!!"), Encoding: inBase64},
 		"more than 8 MiB":              {Path: "f", Content: new(strings.Repeat("a", workspace.MaxContent+1))},
@@ -591,7 +591,8 @@ func (b blockingStore) GetArtifact(_ context.Context, c tool.Call, _ string) (*A
 // Calls that walk through a workspace take a processor, and those that load an artifact take
 // memory. One owner must not take all.
 func TestReads_OwnersShareSlots(t *testing.T) {
-	for name, args := range map[string]string{"list_files": `{}`, "get_workspace_info": `{}`, "get_artifact": `{"ref":"artifact:a"}`, "read_file": `{"path":"f"}`} {
+	for name, args := range map[string]string{"list_files": `{}`, "get_workspace_info": `{}`, "get_artifact": `{"ref":"artifact:a"}`, "read_file": `{"path":"f"}`,
+		"put_artifact": `{"type":"t","path":"f"}`, "write_file": `{"path":"f","artifactRef":"artifact:a"}`} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := blockingStore{opened: make(chan string, 100), release: make(chan struct{})}

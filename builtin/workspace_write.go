@@ -61,6 +61,13 @@ type written struct {
 
 // write handles write_file.
 func (f files) write(ctx context.Context, in writeFile) (written, error) {
+	if in.Artifact != "" { // the content of the artifact is in memory until it is written
+		release, err := f.reads.Acquire(ctx, fairKey(currentCall(ctx)))
+		if err != nil {
+			return written{}, err
+		}
+		defer release()
+	}
 	data, err := f.content(ctx, in)
 	if err != nil {
 		return written{}, err
@@ -84,7 +91,7 @@ func (f files) content(ctx context.Context, in writeFile) ([]byte, error) {
 		return nil, errcode.New(errcode.InvalidArguments, "write_file: encoding describes content; leave it out with artifactRef").With("ok", false)
 	}
 	call := currentCall(ctx)
-	if err := requireTool(f.limits, call.By, "write_file with artifactRef", "get_artifact"); err != nil {
+	if err := checkOtherTool(ctx, f.limits, "write_file with artifactRef", "get_artifact", map[string]string{"ref": in.Artifact}); err != nil {
 		return nil, err
 	}
 	a, err := f.artifacts.GetArtifact(ctx, call, in.Artifact)

@@ -80,6 +80,25 @@ func (g *Gate) ApprovalRules(ctx context.Context, s *Subject, name string, args 
 	return rules.ForArguments(args, g.inputsOf(ctx, s.Principal))
 }
 
+// CheckCall returns the error of a call that would be denied, or would wait for people. It returns
+// nil if the call would run now. It is for a tool that has the effect of another tool: its calls
+// must satisfy the bounds and the rules of approval of both. args must be strict JSON that matches
+// the schema of the tool. The error has the code ToolNotAvailable if a rule selects the call: an
+// approval of one tool is no approval of another. CheckCall records nothing.
+func (g *Gate) CheckCall(ctx context.Context, s *Subject, name string, args json.RawMessage) error {
+	a := decideNow(s, name, args)
+	if err := g.authorize(ctx, a); err != nil {
+		return err
+	}
+	if err := g.checkBounds(ctx, a); err != nil {
+		return err
+	}
+	if g.setNeed(ctx, a); a.need != nil {
+		return errcode.New(errcode.ToolNotAvailable, "call %s: these arguments need an approval; call %s itself", name, name)
+	}
+	return nil
+}
+
 // ApprovalRules returns the rules that select calls of the tool whatever their arguments, none if
 // no call may be made.
 func (d Decision) ApprovalRules() approval.Rules {

@@ -119,6 +119,35 @@ func TestApprove_WithoutLookup(t *testing.T) {
 	}
 }
 
+// CheckCall asks what a call would be told, without the call.
+func TestCheckCall(t *testing.T) {
+	pay := payTool(mustNotRun(t))
+	f := newApprovalFixture(t, &fakeApprovals{verdict: gate.ApprovalVerdict{ID: "7", Granted: true}}, pay, &fakeTool{definition: definition("transfer", tool.Mutating), run: mustNotRun(t)})
+	check := func(name, args string) errcode.Code {
+		t.Helper()
+		return errcode.CodeOf(f.CheckCall(t.Context(), f.Subject(ann), name, json.RawMessage(args)))
+	}
+	if code := check("pay", `{"amount": 1}`); code != "" {
+		t.Errorf("pay: %q", code)
+	}
+	if code := check("transfer", `{}`); code != errcode.ToolNotAvailable {
+		t.Errorf("a call that needs an approval: %q", code)
+	}
+	if code := check("absent", `{}`); code != errcode.UnknownTool {
+		t.Errorf("an unknown tool: %q", code)
+	}
+	f.grantBound(`{"pay": {"/amount": {"max": 1}}}`)
+	for args, want := range map[string]errcode.Code{`{"amount": 1}`: "", `{"amount": 2}`: errcode.ArgumentNotGranted} {
+		if code := check("pay", args); code != want {
+			t.Errorf("pay %s: %q, want %q", args, code, want)
+		}
+	}
+	f.grant("theirs")
+	if code := check("pay", `{"amount": 1}`); code != errcode.ToolNotAvailable {
+		t.Errorf("a tool without permission: %q", code)
+	}
+}
+
 // What a caller sends besides the arguments is no part of them, and the tool acts on it. So
 // an approval is for the same secure arguments and the same user of each auth service.
 func TestApprove_BindsWhatIsSentBesidesArguments(t *testing.T) {

@@ -55,10 +55,19 @@ func (g *Gate) withBounds(ctx context.Context, a *Admission) context.Context {
 // strict JSON. The error has the code ArgumentNotGranted. A PreviewSubject has no task, so a
 // bound by its input denies. CheckArguments decides nothing: Call checks the bounds of each call.
 func (g *Gate) CheckArguments(ctx context.Context, s *Subject, name string, args json.RawMessage) error {
-	a := &Admission{Request: CallRequest{Call: tool.Call{Name: name, Args: args}}, Subject: s, Decision: s.AuthorizeTool(name)}
+	a := decideNow(s, name, args)
 	if !a.Decision.Allowed() {
 		return nil
 	}
-	a.handle = a.Decision.handle
 	return g.checkBounds(ctx, a)
+}
+
+// decideNow returns a call with the current decision about its tool. It does not wait for
+// changes of the registry, as resolve does: they may wait for a running call.
+func decideNow(s *Subject, name string, args json.RawMessage) *Admission {
+	a := &Admission{Request: CallRequest{Call: tool.Call{Name: name, Args: args}}, Subject: s, Decision: s.AuthorizeTool(name)}
+	if a.Decision.Allowed() {
+		a.handle = a.Decision.handle
+	}
+	return a
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
-	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -62,7 +61,7 @@ func (a *api) askDecoded(w http.ResponseWriter, r *http.Request, decode agentDec
 	if !answer.Status.Ended() {
 		status = http.StatusAccepted
 	}
-	return wire.WriteJSON(mcpserver.WithWriteTimeout(w, 0), status, answer)
+	return wire.WriteJSON(w, status, answer)
 }
 
 // startAgentTask starts the task of a request to an agent. The caller calls end when it has

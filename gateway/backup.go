@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 )
 
 // A backup in progress keeps disk space from being reused. Its reader may pause
@@ -32,7 +34,7 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="rolecall.backup"`)
 	w.Header().Set("Content-Type", "application/octet-stream")
-	d := &deadlineWriter{w: w, start: time.Now()}
+	d := &deadlineWriter{w: mcpserver.WithoutWriteTimeout(w), start: time.Now()}
 	seq, err := store.WriteBackup(r.Context(), d)
 	switch {
 	case err != nil && d.written == 0 && r.Context().Err() == nil:

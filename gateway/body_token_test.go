@@ -89,8 +89,8 @@ func TestRequest_TokenRemovedBeforeEndOfBody(t *testing.T) {
 	}
 }
 
-// A call of ask_organization whose token is removed while the task runs does not get the
-// result.
+// A call of ask_organization whose token is removed while the task runs gets neither the
+// result nor the progress.
 func TestMCP_AskEndsWithToken(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		m, release := blockedTeamModel()
@@ -99,7 +99,7 @@ func TestMCP_AskEndsWithToken(t *testing.T) {
 		w, answered := httptest.NewRecorder(), make(chan struct{})
 		go func() {
 			defer close(answered)
-			handler.ServeHTTP(w, postJSON(t, "/mcp", boss, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_organization","arguments":{"task":"x"}}}`)))
+			handler.ServeHTTP(w, postJSON(t, "/mcp", boss, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_organization","arguments":{"task":"x"},"_meta":{"progressToken":1}}}`)))
 		}()
 		for e, err := range f.Runtime.JournalStore().FollowEvents(t.Context(), 0, true) {
 			if err != nil {
@@ -118,6 +118,8 @@ func TestMCP_AskEndsWithToken(t *testing.T) {
 		<-answered
 		if got := w.Body.String(); strings.Contains(got, "unauthenticated") != removed || strings.Contains(got, `"isError":true`) != removed {
 			t.Errorf("token removed %t: %s", removed, got)
+		} else if more := strings.Contains(got, "calls create_role"); more == removed {
+			t.Errorf("token removed %t: progress after it %t: %s", removed, more, got)
 		}
 	}
 }

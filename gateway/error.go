@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 
 	"github.com/rolecall/rolecall/gateway/auth"
-	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -56,7 +55,7 @@ func (a *api) listEndpoint(fn func(*http.Request) (any, error)) endpoint {
 		defer release()
 		text, err := a.encodeList(r, fn)
 		if err == nil {
-			wire.WriteEncoded(mcpserver.WithWriteTimeout(w, 0), http.StatusOK, text)
+			wire.WriteEncoded(w, http.StatusOK, text)
 		}
 		return err
 	}
@@ -97,15 +96,13 @@ type statusAnswer struct {
 	etag string // the header ETag; "" is no header
 }
 
-// jsonEndpoint returns an endpoint that answers with the result of fn as JSON. A client that
-// does not read the answer loses its connection.
+// jsonEndpoint returns an endpoint that answers with the result of fn as JSON.
 func jsonEndpoint(fn func(*http.Request) (any, error)) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, err := fn(r)
 		if err != nil {
 			return err
 		}
-		w = mcpserver.WithWriteTimeout(w, 0)
 		if s, ok := v.(statusAnswer); ok {
 			if s.etag != "" {
 				w.Header().Set("ETag", s.etag)

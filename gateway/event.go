@@ -3,15 +3,16 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
-	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -91,12 +92,14 @@ func (a *api) eventsFor(r *http.Request, events iter.Seq2[journal.Event, error])
 
 // abortStream ends a stream after an error of the log or of authentication. If
 // events have been sent, it aborts the connection, so that the client does not
-// take the stream for complete.
+// take the stream for complete. That a client has disconnected is no failure.
 func (a *api) abortStream(s *eventStream, err error) error {
 	if !s.opened {
 		return err
 	}
-	a.log.Error("event stream aborted", "error", err)
+	if s.r.Context().Err() == nil && !errors.Is(err, context.Canceled) {
+		a.failures.LogRequest(slog.LevelError, "event stream aborted", auth.SenderOf(s.r), s.r, err)
+	}
 	panic(http.ErrAbortHandler)
 }
 
@@ -129,6 +132,7 @@ func formatSeq(n uint64) string { return strconv.FormatUint(n, 10) }
 // read.
 type eventStream struct {
 	w        http.ResponseWriter
+	r        *http.Request
 	sse      bool
 	resuming bool // the client has been connected before
 	opened   bool
@@ -137,7 +141,7 @@ type eventStream struct {
 // newEventStream returns a stream that answers r in the format that the client
 // accepts.
 func newEventStream(w http.ResponseWriter, r *http.Request) *eventStream {
-	return &eventStream{w: mcpserver.WithWriteTimeout(w, 0), sse: acceptsSSE(r), resuming: r.Header.Get("Last-Event-ID") != ""}
+	return &eventStream{w: w, r: r, sse: acceptsSSE(r), resuming: r.Header.Get("Last-Event-ID") != ""}
 }
 
 // acceptsSSE reports whether the client accepts server-sent events.

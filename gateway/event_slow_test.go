@@ -1,8 +1,10 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -83,7 +85,7 @@ func (u unreadWriter) Write([]byte) (int, error) { return 0, u.FlushError() }
 func TestHandler_DropsClientThatDoesNotRead(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	caller := f.WithCaller(t, f.AddRole(t, "clerk", "artifact").ID)
-	for name, path := range map[string]string{"an answer": "/api/v1/tools", "an error": "/api/v1/tools/none"} {
+	for name, path := range map[string]string{"an answer": "/api/v1/tools", "a page of events": "/api/v1/events", "an error": "/api/v1/tools/none"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		w := unreadWriter{&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}}
@@ -125,6 +127,32 @@ func (l *laggingRecorder) Write(b []byte) (int, error) {
 	l.meanwhile()
 	l.meanwhile = func() {}
 	return n, err
+}
+
+// A client that disconnects in the middle of a stream is no failure that is logged.
+func TestEvents_DisconnectIsNotLogged(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	addEvents(t, f.Store, 1000)
+	var logs bytes.Buffer
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Log: slog.New(slog.NewTextHandler(&logs, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/events?after=0", nil)
+	r.Header.Set("Accept", wire.NDJSON)
+	w := &laggingRecorder{httptest.NewRecorder(), cancel}
+	func() {
+		defer func() {
+			if p := recover(); p != http.ErrAbortHandler {
+				t.Errorf("the stream ended with %v", p)
+			}
+		}()
+		handler.ServeHTTP(w, r)
+	}()
+	if logs.Len() > 0 {
+		t.Errorf("logged %s", &logs)
+	}
 }
 
 // A client that follows the organization and falls far behind is told where it is, and

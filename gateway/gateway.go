@@ -249,12 +249,14 @@ func (a *api) authorize(takes auth.ScopeSet, serve endpoint) http.Handler {
 	})
 }
 
-// handle returns a handler that reports the errors of an endpoint.
+// handle returns a handler that reports the errors of an endpoint. A client that does not read the
+// answer loses its connection.
 func (a *api) handle(serve endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w = mcpserver.WithWriteTimeout(w, 0)
 		if err := serve(w, r); err != nil {
 			a.onRefused(errcode.CodeOf(err))
-			a.respondError(mcpserver.WithWriteTimeout(w, 0), r, err)
+			a.respondError(w, r, err)
 		}
 	})
 }

@@ -48,10 +48,8 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	if a.mcp == nil {
 		return routeNotFound(w, r)
 	}
-	admitted, messagesCount := r, r.Header.Get("Upgrade") != "" // each message on a connection with lines is a request
-	r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool {
-		return a.authenticate.Revalidate(admitted) == nil && (!messagesCount || a.rates.count(admitted) == nil)
-	}))
+	admitted := r
+	r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.authenticate.Revalidate(admitted) == nil }))
 	r = r.WithContext(mcpserver.WithRequestCount(r.Context(), func() error { return a.rates.count(admitted) }))
 	if text := r.Header.Get(wire.MCPWorkspaceHeader); text != "" {
 		if err := a.checkMCPWorkspace(r, text); err != nil {

@@ -1,10 +1,6 @@
 package gateway
 
-import (
-	"net/http"
-
-	"github.com/rolecall/rolecall/gateway/mcpserver"
-)
+import "net/http"
 
 // showMetrics answers /metrics in the text format of Prometheus.
 func (a *api) showMetrics(w http.ResponseWriter, r *http.Request) error {
@@ -12,6 +8,6 @@ func (a *api) showMetrics(w http.ResponseWriter, r *http.Request) error {
 		return routeNotFound(w, r)
 	}
 	_ = a.rt.Flush() // if the store has stopped, the metrics are still valid
-	a.metrics.ServeHTTP(mcpserver.WithWriteTimeout(w, 0), r)
+	a.metrics.ServeHTTP(w, r)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -22,6 +21,6 @@ func OpenAPIDocument() []byte { return slices.Clone(openapiDocument) }
 
 // showDocument answers with the document of the API.
 func showDocument(w http.ResponseWriter, _ *http.Request) error {
-	wire.WriteEncoded(mcpserver.WithWriteTimeout(w, 0), http.StatusOK, slices.Clip(openapiDocument))
+	wire.WriteEncoded(w, http.StatusOK, slices.Clip(openapiDocument))
 	return nil
 }

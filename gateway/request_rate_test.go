@@ -19,7 +19,7 @@ import (
 // nothing limits the owner of the data directory.
 func TestRequestRates_LimitEachSender(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	role := f.AddRole(t, "reader", "workspace")
+	role := f.AddRole(t, "reader", "workspace", "org_management")
 	_, ann := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
 	_, bob := gatewaytest.NewToken("bob", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
 	_, ops := gatewaytest.NewToken("ops", auth.Token{Scope: auth.ScopeOperator})
@@ -81,7 +81,7 @@ type limitedMCP struct {
 func newLimitedMCP(t *testing.T) limitedMCP {
 	t.Helper()
 	f := newFixture(t, gatewaytest.TeamModel)
-	role := f.AddRole(t, "reader", "workspace")
+	role := f.AddRole(t, "reader", "workspace", "org_management")
 	token, ann := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
 	tokens := gatewaytest.NewTokens(t, f, ann)
 	server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
@@ -108,6 +108,17 @@ func TestRequestRates_CountMessagesOfConnection(t *testing.T) {
 	}
 	if answers < 4 {
 		t.Errorf("only %d answers", answers)
+	}
+}
+
+// What the server checks by itself while it carries out a request does not count.
+func TestRequestRates_CountNoChecks(t *testing.T) {
+	f := newLimitedMCP(t)
+	c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeChecked(t, auth.HostCheck{Tokens: f.tokens}, f.handler), "http://"), f.token)
+	for n := range 7 { // with the upgrade and initialize 9 of 10
+		if got := c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_organization","arguments":{"task":"x"}}}`); !strings.Contains(got, `"result"`) || strings.Contains(got, "no longer valid") {
+			t.Fatalf("answer %d: %s", n+1, got)
+		}
 	}
 }
 

@@ -125,10 +125,10 @@ func (l *Loader) refresh(i *instance) (wait time.Duration, err error) {
 		if wait := l.changes.Take(i.name); wait > 0 {
 			return wait, nil
 		}
-	}
-	err = l.groups.Update(func(tx *toolgroups.Tx) error { return replaceGroups(tx, i.owner, i.groups, groups) })
-	if err != nil {
-		return 0, i.stepError(StepRegister, err)
+		err := l.groups.Update(func(tx *toolgroups.Tx) error { return replaceGroups(tx, i.owner, i.groups, groups) })
+		if err != nil {
+			return 0, i.stepError(StepRegister, err)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,8 +172,18 @@ func reuseTools(old, next []toolgroups.Group) {
 
 // equalGroup reports whether registering b in place of a would change nothing.
 func equalGroup(a, b toolgroups.Group) bool {
-	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) && maps.Equal(a.APIs, b.APIs) && a.OpenAPIs == b.OpenAPIs &&
-		slices.Equal(a.Prompts, b.Prompts) && slices.EqualFunc(a.Tools, b.Tools, sameTool)
+	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) && maps.Equal(a.RefOwners, b.RefOwners) &&
+		slices.EqualFunc(a.OwnerRefs, b.OwnerRefs, toolgroups.OwnerRef.Equal) && slices.Equal(a.Prompts, b.Prompts) &&
+		sameHours(a.Hours, b.Hours) && a.Open == b.Open && slices.Equal(a.Children, b.Children) && slices.Equal(a.Fallback, b.Fallback) &&
+		maps.Equal(a.APIs, b.APIs) && a.OpenAPIs == b.OpenAPIs && slices.EqualFunc(a.Tools, b.Tools, sameTool)
+}
+
+// sameHours reports whether two groups have the same hours, or none.
+func sameHours(a, b toolgroups.Hours) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Zone() == b.Zone() && slices.Equal(a.Spans(), b.Spans())
 }
 
 // WaitIdle waits until no module is being refreshed or provisioned in the background

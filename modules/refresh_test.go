@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,6 +80,76 @@ func TestLoader_RefreshKeepsUnchangedTools(t *testing.T) {
 			t.Error("the replaced tool has the old handle")
 		}
 	})
+}
+
+// A group that differs in any field is registered again.
+func TestEqualGroup_ComparesAllFields(t *testing.T) {
+	other := map[string]toolgroups.Group{
+		"ID":          {ID: "b"},
+		"Description": {Description: "b"},
+		"Tools":       {Tools: []tool.Tool{textTool("t", "1")}},
+		"Refs":        {Refs: []string{"t"}},
+		"RefOwners":   {RefOwners: map[string]toolgroups.GroupOwner{"t": "b"}},
+		"OwnerRefs":   {OwnerRefs: []toolgroups.OwnerRef{{Owner: "b"}}},
+		"Prompts":     {Prompts: []toolgroups.Prompt{nil}},
+		"Hours":       {Hours: weekly{}},
+		"Open":        {Open: true},
+		"Children":    {Children: []toolgroups.GroupID{"a/b"}},
+		"Fallback":    {Fallback: []toolgroups.GroupID{"b"}},
+		"APIs":        {APIs: map[string]string{"t": "b"}},
+		"OpenAPIs":    {OpenAPIs: true},
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[toolgroups.Group]()) {
+		g, ok := other[f.Name]
+		if !ok || modules.EqualGroup(toolgroups.Group{}, g) || modules.EqualGroup(g, toolgroups.Group{}) {
+			t.Errorf("a different %s is not noticed", f.Name)
+		}
+		if f.Name != "Tools" && !modules.EqualGroup(g, g) { // tools are equal only within a module
+			t.Errorf("the same %s is not equal", f.Name)
+		}
+	}
+	if modules.EqualGroup(toolgroups.Group{OwnerRefs: []toolgroups.OwnerRef{{Owner: "b"}}}, toolgroups.Group{OwnerRefs: []toolgroups.OwnerRef{{Owner: "b", Except: []string{"t"}}}}) {
+		t.Error("a different exception is not noticed")
+	}
+	if modules.EqualGroup(toolgroups.Group{Hours: weekly{}}, toolgroups.Group{Hours: weekly{"mon 08:00-18:00"}}) {
+		t.Error("different hours are not noticed")
+	}
+}
+
+// weekly are hours in UTC.
+type weekly []string
+
+func (weekly) Zone() string          { return "UTC" }
+func (w weekly) Spans() []string     { return w }
+func (weekly) NextChange() time.Time { return time.Time{} }
+
+// A child that a module withdraws is no longer part of its group, although the group has no tools
+// of its own.
+func TestLoader_RefreshWithdrawsChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fx := newFixture(t)
+		parent := func(children ...toolgroups.GroupID) toolgroups.Group {
+			return toolgroups.Group{ID: "crm", Description: "crm", Children: children}
+		}
+		read, write := group("crm/read", textTool("look", "1")), group("crm/write", textTool("change", "1"))
+		f, become := changingModule(parent("crm/read", "crm/write"), read, write)
+		fx.load(f)
+		fx.wantGroupTools("crm", "look", "change")
+		become(parent("crm/read"), read, write)
+		fx.loader.NotifyChanged("m")
+		fx.waitIdle()
+		fx.wantGroupTools("crm", "look")
+	})
+}
+
+// wantGroupTools checks the names of the tools of a group.
+func (fx *fixture) wantGroupTools(id toolgroups.GroupID, want ...string) {
+	fx.Helper()
+	for _, info := range fx.manager.CurrentSnapshot().ListGroups() {
+		if info.ID == id && !slices.Equal(info.Tools, want) {
+			fx.Errorf("group %s has %v, want %v", id, info.Tools, want)
+		}
+	}
 }
 
 // pointerTool is a tool whose values are distinct although they are equal.

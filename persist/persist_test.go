@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -430,4 +431,46 @@ func TestStore_Contexts(t *testing.T) {
 			t.Errorf("got %d events", n)
 		}
 	})
+}
+
+// A transaction reads few events if they are large.
+func TestRead_LargeEventsInParts(t *testing.T) {
+	s := persisttest.OpenIn(t, t.TempDir())
+	for range 12 {
+		if _, err := s.Commit(t.Context(), &journal.Batch{Stream: "a", Events: events("a", 1, strings.Repeat("x", 3<<20))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Commit(t.Context(), &journal.Batch{Stream: "a", Events: events("a", 300, strings.Repeat("x", 1000))}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		match           journal.EventFilter
+		events, entries int
+	}{
+		"all":  {nil, 1, 1},
+		"none": {func(journal.EventHead) bool { return false }, 0, 6}, // 16 MiB
+	} {
+		if got, entries, err := persist.ChunkSizes(t.Context(), s, c.match); got != c.events || entries != c.entries || err != nil {
+			t.Errorf("%s: a chunk has %d events and %d entries, %v; want %d and %d", name, got, entries, err, c.events, c.entries)
+		}
+	}
+	if n, err := persist.FetchSize(t.Context(), s, []uint64{1, 2, 3}); n != 1 || err != nil {
+		t.Errorf("a transaction has read %d events, %v, want 1", n, err)
+	}
+	read := map[string]iter.Seq2[journal.Event, error]{
+		"Read": s.Read(t.Context(), "a", 0), "FollowEvents": s.FollowEvents(t.Context(), 0, false),
+		"EventsBefore": s.EventsBefore(t.Context(), nil, 313),
+	}
+	for name, all := range read {
+		n := 0
+		for _, err := range all {
+			if n++; err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if n != 312 {
+			t.Errorf("%s yields %d events, want 312", name, n)
+		}
+	}
 }

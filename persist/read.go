@@ -21,8 +21,11 @@ import (
 // open while the caller of an iterator uses them.
 const chunkSize = 256
 
-// chunkBytes is the size of records after which a chunk ends, in bytes.
+// chunkBytes is the size of events or records after which a chunk ends, in bytes.
 const chunkBytes = 1 << 20
+
+// scanBytes is the size of entries, matching or not, after which a chunk of the log ends, in bytes.
+const scanBytes = 16 * chunkBytes
 
 // dropCacheEvery is the number of chunks of records after which a long iteration releases
 // the pages that it has read.
@@ -36,8 +39,9 @@ func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64)
 			yield(journal.Event{}, err)
 			return
 		}
-		for part := range slices.Chunk(seqs, chunkSize) {
-			events, err := s.fetchEvents(ctx, part)
+		for len(seqs) > 0 {
+			events, err := s.fetchEvents(ctx, seqs[:min(chunkSize, len(seqs))])
+			seqs = seqs[len(events):]
 			for _, e := range events {
 				if !yield(e, nil) {
 					return
@@ -81,18 +85,23 @@ func (s *Store) seqsOf(ctx context.Context, stream identity.AgentID, after uint6
 	return seqs[from:], err
 }
 
-// fetchEvents reads the events with the given sequence numbers.
+// fetchEvents reads the events with the given sequence numbers, fewer if they are large, but at
+// least one.
 func (s *Store) fetchEvents(ctx context.Context, seqs []uint64) ([]journal.Event, error) {
 	events := make([]journal.Event, 0, len(seqs))
 	err := s.view(ctx, func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketLog)
+		b, size := tx.Bucket(bucketLog), 0
 		for _, seq := range seqs {
 			key := numberKey(seq)
-			e, err := decodeEvent(key, b.Get(key))
+			value := b.Get(key)
+			e, err := decodeEvent(key, value)
 			if err != nil {
 				return err
 			}
 			events = append(events, e)
+			if size += len(value); size >= chunkBytes {
+				return nil
+			}
 		}
 		return nil
 	})
@@ -158,8 +167,15 @@ func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, bef
 // match it has only the number. Thousands of followers may each hold a part in which little
 // matches.
 type logChunk struct {
-	seqs   []uint64        // of all events
-	events []journal.Event // those that match
+	seqs    []uint64        // of all events
+	events  []journal.Event // those that match
+	scanned int             // size of the entries of seqs, in bytes
+	decoded int             // size of the entries of events
+}
+
+// isFull reports whether the chunk has enough entries, or large ones.
+func (c logChunk) isFull() bool {
+	return len(c.seqs) >= chunkSize || c.scanned >= scanBytes || c.decoded >= chunkBytes
 }
 
 // all yields every event of the chunk. One that does not match has only its number.
@@ -191,7 +207,7 @@ func (s *Store) laterChunk(ctx context.Context, after uint64, match journal.Even
 func (s *Store) readChunk(ctx context.Context, match journal.EventFilter, first, next func(*bolt.Cursor) (key, value []byte)) (part logChunk, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketLog).Cursor()
-		for key, value := first(c); key != nil && len(part.seqs) < chunkSize; key, value = next(c) {
+		for key, value := first(c); key != nil && !part.isFull(); key, value = next(c) {
 			payload, err := unframe(bucketLog, key, kindEvent, value)
 			if err != nil {
 				return err
@@ -202,7 +218,9 @@ func (s *Store) readChunk(ctx context.Context, match journal.EventFilter, first,
 					return err
 				}
 				part.events = append(part.events, e)
+				part.decoded += len(value)
 			}
+			part.scanned += len(value)
 			part.seqs = append(part.seqs, decodeNumber(key))
 		}
 		return nil

@@ -30,10 +30,11 @@ type mailCount struct {
 // their recipient cannot read them either.
 func (rt *Runtime) loadMail(ctx context.Context, limit func() int) (*waitingMail, error) {
 	w := &waitingMail{limit: limit, agents: map[identity.AgentID]*mailCount{}}
-	waiting, err := rt.delayedMessages(ctx)
+	delayed, err := rt.delayedMessages(ctx)
 	if err != nil {
 		return nil, err
 	}
+	w.apply(&journal.Batch{Send: delayed})
 	runnable, err := rt.runnableAgents(ctx)
 	if err != nil {
 		return nil, err
@@ -43,9 +44,8 @@ func (rt *Runtime) loadMail(ctx context.Context, limit func() int) (*waitingMail
 		if err := rt.logDamaged(err, "damaged messages not counted"); err != nil {
 			return nil, err
 		}
-		waiting = append(waiting, inbox...)
+		w.apply(&journal.Batch{Send: inbox}) // one inbox at a time: messages may be large
 	}
-	w.apply(&journal.Batch{Send: waiting})
 	return w, nil
 }
 

@@ -79,9 +79,9 @@ func (h *ToolHost) SendAll(ctx context.Context, c tool.Call, to []string, payloa
 	return h.rt.sendAll(ctx, c, to, payload, delay)
 }
 
-// CanCall implements builtin.CallLimits.
-func (h *ToolHost) CanCall(by identity.Principal, tool string) bool {
-	return h.rt.gate.Subject(by).AuthorizeTool(tool).Allowed()
+// CheckCall implements builtin.CallLimits. See gate.Gate.CheckCall.
+func (h *ToolHost) CheckCall(ctx context.Context, by identity.Principal, tool string, args json.RawMessage) error {
+	return h.rt.gate.CheckCall(ctx, h.rt.gate.Subject(by), tool, args)
 }
 
 // ArtifactLimit implements builtin.CallLimits.

@@ -1,17 +1,21 @@
 package runtime_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups/approval"
 )
 
 // writeOwnFile tries to write a file named after the agent and ends with the
@@ -86,24 +90,55 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 	}
 }
 
-// CanCall returns the current decision of the gate.
-func TestCanCall_MatchesGate(t *testing.T) {
+// CheckCall returns the current decision of the gate.
+func TestCheckCall_MatchesGate(t *testing.T) {
 	fx := fixtureConfig{}.openWithWorker(t)
+	mayCall := func(by identity.Principal, tool string) bool {
+		return fx.ToolHost().CheckCall(t.Context(), by, tool, json.RawMessage(`{}`)) == nil
+	}
 	for tool, want := range map[string]bool{"put_artifact": true, "read_file": false, "no_such_tool": false} {
-		if got := fx.ToolHost().CanCall(identity.ByAgent(fx.worker), tool); got != want {
+		if got := mayCall(identity.ByAgent(fx.worker), tool); got != want {
 			t.Errorf("%s: %v, want %v", tool, got, want)
 		}
 	}
 	for _, by := range []identity.Principal{{}, identity.ByAgent("nobody"), identity.ByAgent("")} {
-		if fx.ToolHost().CanCall(by, "put_artifact") {
+		if mayCall(by, "put_artifact") {
 			t.Errorf("%s may call it", by)
 		}
 	}
 	if err := fx.TerminateAgent(t.Context(), newCall(operator), fx.worker, ""); err != nil {
 		t.Fatal(err)
 	}
-	if fx.ToolHost().CanCall(identity.ByAgent(fx.worker), "put_artifact") {
+	if mayCall(identity.ByAgent(fx.worker), "put_artifact") {
 		t.Error("a terminated agent may call it")
+	}
+}
+
+// A tool that reads a file or an artifact as another tool does keeps to the bounds and the rules of
+// approval of that tool.
+func TestInvoke_KeepsToBoundsOfOtherTool(t *testing.T) {
+	fx := fixtureConfig{}.open(t)
+	people := approval.Approvers{Any: []approval.Quorum{{Operator: true}}}
+	bound := fx.createRole(t, org.RoleSpec{Name: "bound", Use: groupSet("workspace", "artifact"), Bind: bindOf(t, `{"read_file": {"/path": {"under": "reports"}}, "get_artifact": {"/ref": {"glob": "report:*"}}}`)})
+	asking := fx.createRole(t, org.RoleSpec{Name: "asking", Use: groupSet("workspace", "artifact"), Approval: []approval.Rule{{Tools: []string{"read_file", "get_artifact"}, From: people}}})
+	for role, want := range map[identity.RoleID]errcode.Code{bound.ID: errcode.ArgumentNotGranted, asking.ID: errcode.ToolNotAvailable} {
+		ann := identity.ByCaller("ann", role)
+		for _, path := range []string{"reports/a", "secret/b"} {
+			if code := fx.invokeCode(t, ann, "write_file", obj{"path": path, "content": "text"}); code != "" {
+				t.Fatalf("write %s: %s", path, code)
+			}
+		}
+		if code := fx.invokeCode(t, ann, "put_artifact", obj{"type": "t", "path": "secret/b"}); code != want {
+			t.Errorf("%s: a file that it may not read is stored: %q, want %s", role, code, want)
+		}
+		stored := fx.invoke(t, ann, "put_artifact", obj{"type": "t", "content": "text"})
+		ref := gjson.GetBytes(stored.Result.JSON(), "artifactRef").Str
+		if code := fx.invokeCode(t, ann, "write_file", obj{"path": "reports/c", "artifactRef": ref}); code != want {
+			t.Errorf("%s: an artifact that it may not get is written: %q, want %s", role, code, want)
+		}
+	}
+	if code := fx.invokeCode(t, identity.ByCaller("ann", bound.ID), "put_artifact", obj{"type": "t", "path": "reports/a"}); code != "" {
+		t.Errorf("a file that it may read: %s", code)
 	}
 }
 

@@ -144,6 +144,11 @@ type OwnerRef struct {
 	Except []string
 }
 
+// Equal reports whether both are references to the same tools, named in the same order.
+func (r OwnerRef) Equal(other OwnerRef) bool {
+	return r.Owner == other.Owner && slices.Equal(r.Except, other.Except)
+}
+
 // GroupInfo describes a registered group.
 type GroupInfo struct {
 	ID           GroupID    `json:"id"`

@@ -82,7 +82,7 @@ func (s *Server) askOrganization(ctx context.Context, sc *clientScope, args json
 	}
 	tool.ReportProgress(ctx, tool.Progress{Done: 1, Message: fmt.Sprintf("task %s", id)})
 	relay, wait := s.relayQuestions(ctx, sc, id, input)
-	o := s.awaitTask(ctx, id, before, relay)
+	o := s.awaitTask(ctx, sc, id, before, relay)
 	wait()
 	if ctx.Err() != nil && !(in.detached() && s.leaveTask(ctx, sc, id)) {
 		s.cancelTask(ctx, id, "the call that started the task was cancelled")
@@ -128,8 +128,8 @@ func (s *Server) parseAsk(args json.RawMessage) (in askArguments, err error) {
 }
 
 // awaitTask waits until a task ends, reports its progress after an event, relays its questions and
-// returns its result.
-func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64, relay *questionRelay) outcome {
+// returns its result. It stops when the sender is not authenticated any more.
+func (s *Server) awaitTask(ctx context.Context, sc *clientScope, id identity.TaskID, after uint64, relay *questionRelay) outcome {
 	if t, ok := s.rt.Org().TaskByID(id); ok && t.Status != org.Running {
 		return s.endedOutcome(ctx, id)
 	}
@@ -138,7 +138,7 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64
 	defer context.AfterFunc(s.lifetime, cancel)()
 	done := 1.0
 	for e, err := range s.rt.WatchTask(streamCtx, id, after) {
-		if err != nil {
+		if err != nil || !sc.stillAuthorized() {
 			break
 		}
 		relay.observe(e)
@@ -153,6 +153,8 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64
 	switch {
 	case ctx.Err() != nil:
 		return outcome{err: ctx.Err()}
+	case !sc.stillAuthorized():
+		return failedCall(AskName, errcode.New(errcode.Unauthenticated, tokenInvalid))
 	case streamCtx.Err() != nil:
 		return failedCall(AskName, errcode.New(errcode.ToolUnavailable, "rolecall is shutting down; task %s continues when it is resumed", id).With("task", id))
 	}

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"iter"
+	"net/http/httptest"
 	"reflect"
 	"sync"
 	"testing"
@@ -80,3 +81,17 @@ func SetSourceTime(s *Server, d time.Duration) { s.sourceTime = d }
 
 // ArgumentAt returns the argument at a path.
 var ArgumentAt = argumentAt
+
+// WritesUntilEncoded returns how many of these writes of an answer it takes until its turn to encode a
+// list has ended.
+func WritesUntilEncoded(texts ...string) (n int) {
+	ended := false
+	w := &idRestoringWriter{ResponseWriter: httptest.NewRecorder(), ids: newIDEncoder(), encoded: func() { ended = true }}
+	for _, text := range texts {
+		_, _ = w.Write([]byte(text)) // a recorder has no errors
+		if n++; ended {
+			return n
+		}
+	}
+	return 0
+}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -123,7 +124,7 @@ func isJSON(contentType string) bool {
 // has been answered. The caller calls release in any case. The listener limits how
 // long the body may take to arrive.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, sender identity.Principal) (_ *request, release func(), ok bool) {
-	body, release, err := s.limiter.ReadBody(http.MaxBytesReader(unwrapWriter(w), r.Body, maxBodyBytes), sender, r.ContentLength, maxBodyBytes)
+	body, release, err := s.limiter.ReadBody(http.MaxBytesReader(WithoutWriteTimeout(w), r.Body, maxBodyBytes), sender, r.ContentLength, maxBodyBytes)
 	if err != nil {
 		writeBodyError(w, err)
 		return nil, release, false
@@ -344,9 +345,12 @@ func (s *Server) needsSDK(sc *clientScope, session *session, q *request) bool {
 	return s.mayAskClient(sc, session, q.name) || !session.jsonOnly && s.sessionWantsLog(session)
 }
 
+// idInProgress is the error for a request with the id of another request that is in progress.
+const idInProgress = "a request with this id is already in progress"
+
 // writeDuplicateID rejects a call with the id of another call that is in progress.
 func writeDuplicateID(w http.ResponseWriter, q *request) {
-	writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
+	writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, idInProgress)
 }
 
 // Values of stateless: whether the version of the protocol has no sessions.
@@ -420,6 +424,9 @@ func ifElse[T any](yes bool, a, b T) T {
 // transportIndex returns the index of the SDK handler in transports.
 func transportIndex(jsonOnly bool) int { return ifElse(jsonOnly, 1, 0) }
 
+// maxListTurn is how long a request has its turn to encode a list at most.
+const maxListTurn = 2 * time.Second
+
 // forwardToSDK passes a request to an SDK handler. The body has been read
 // already, so it is replaced. The Accept header is replaced too: there is a
 // handler for each kind of answer, and the caller has chosen one.
@@ -440,6 +447,7 @@ func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Re
 		}
 		out.encoded = sync.OnceFunc(release)
 		defer out.encoded()
+		defer time.AfterFunc(maxListTurn, out.encoded).Stop() // another request of a batch may keep the answer waiting
 	}
 	to.ServeHTTP(out, r)
 }

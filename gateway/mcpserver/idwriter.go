@@ -33,7 +33,7 @@ func (w *idRestoringWriter) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (w *idRestoringWriter) Write(text []byte) (int, error) {
-	if w.encoded != nil {
+	if w.encoded != nil && bytes.IndexByte(text, '{') >= 0 { // a stream begins with an event without a message
 		w.encoded()
 	}
 	if w.errorStatus != 0 {

@@ -34,16 +34,31 @@ type lineTransport struct {
 	mu  sync.Mutex // guards out
 	out io.Writer
 
-	stateMu      sync.Mutex // guards calls and bodies
-	calls        []func()   // end the calls in progress
-	bodies       map[jsonrpc.ID]*bodyReservation
-	listReleases map[jsonrpc.ID]func() // end the turns to encode lists
-	answered     chan struct{}
+	stateMu   sync.Mutex               // guards calls and answering
+	calls     map[jsonrpc.ID]*lineCall // in progress; nil after the connection was closed
+	answering int                      // calls whose answers are being written; their ids may be used again
+	answered  chan struct{}
 
 	ended  atomic.Bool // the input has ended, and calls in progress had their time
 	once   sync.Once
 	closed chan struct{}
 	close  func()
+}
+
+// lineCall is a call in progress.
+type lineCall struct {
+	end     func()           // ends the call at the limiter of its sender
+	body    *bodyReservation // of a long line
+	endList func()           // ends the turn to encode a list; nil if it has none
+}
+
+// release releases all that the call holds.
+func (c *lineCall) release() {
+	c.end()
+	c.body.release()
+	if c.endList != nil {
+		c.endList()
+	}
 }
 
 // line is one line of input.
@@ -61,7 +76,7 @@ const drainTimeout = 5 * time.Second
 // reads; it exits when in ends. close is called once, when the connection
 // closes.
 func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), begin func() (func(), error), acquireList func(context.Context) (func(), error), maxCalls int, ids idEncoder, close func()) *lineTransport {
-	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, acquireList: acquireList, bodies: map[jsonrpc.ID]*bodyReservation{}, listReleases: map[jsonrpc.ID]func(){}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, acquireList: acquireList, calls: map[jsonrpc.ID]*lineCall{}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
@@ -174,22 +189,13 @@ func (l *lineTransport) awaitList(ctx context.Context, m jsonrpc.Message) bool {
 	}
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
-	if l.listReleases == nil || l.listReleases[call.ID] != nil { // closed, or the SDK rejects the second request of this id
+	counted := l.calls[call.ID]
+	if counted == nil { // closed
 		release()
-		return l.listReleases != nil
+		return false
 	}
-	l.listReleases[call.ID] = release
+	counted.endList = release
 	return true
-}
-
-// endList ends the turn that awaitList waited for, if there is one.
-func (l *lineTransport) endList(id jsonrpc.ID) {
-	l.stateMu.Lock()
-	defer l.stateMu.Unlock()
-	if release := l.listReleases[id]; release != nil {
-		release()
-		delete(l.listReleases, id)
-	}
 }
 
 // message decodes a line. It returns nil for a line that it has answered with
@@ -227,8 +233,8 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 		return nil
 	}
 	if call, ok := m.(*jsonrpc.Request); ok && call.IsCall() {
-		if err := l.acquire(call.ID, next.body); err != nil {
-			l.writeError(string(marshal(call.ID.Raw())), codeBusy, errcode.Message(err))
+		if refused := l.acquire(call.ID, next.body); refused != nil {
+			_ = l.write(encodeError(string(marshal(call.ID.Raw())), refused))
 			return nil
 		}
 		kept = true
@@ -236,54 +242,64 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 	return m
 }
 
-// acquire counts a call in progress, which keeps its body until it is answered.
-//
-// Errors: RateLimited if there are too many, here or of the sender, or another call with the
-// id of a long line.
-func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) error {
+// acquire counts a call in progress, which keeps its body until it is answered. It returns an error if
+// there are too many calls, here or of the sender, or if another call in progress has the id: the SDK
+// would not answer the second.
+func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) *jsonrpc.Error {
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
-	closed := l.bodies == nil
-	if closed || len(l.calls) >= l.maxCalls || body != nil && l.bodies[id] != nil {
-		return errcode.New(errcode.RateLimited, "more than %d calls at once", l.maxCalls)
+	switch {
+	case l.calls[id] != nil:
+		return newRPCError(jsonrpc.CodeInvalidRequest, idInProgress)
+	case l.calls == nil || len(l.calls)+l.answering >= l.maxCalls:
+		return newRPCError(codeBusy, fmt.Sprintf("more than %d calls at once", l.maxCalls))
 	}
 	end, err := l.begin()
 	if err != nil {
-		return err
+		return newRPCError(codeBusy, errcode.Message(err))
 	}
-	l.calls = append(l.calls, end)
-	if body != nil {
-		l.bodies[id] = body
-	}
+	l.calls[id] = &lineCall{end: end, body: body}
 	return nil
 }
 
-// endCall ends a call that acquire counted.
-func (l *lineTransport) endCall(id jsonrpc.ID) {
+// beginAnswer removes a call that acquire counted, and ends its turn to encode a list. The call counts until
+// endAnswer. It returns nil for an id without a call.
+func (l *lineTransport) beginAnswer(id jsonrpc.ID) *lineCall {
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
-	if last := len(l.calls) - 1; last >= 0 {
-		l.calls[last]() // all are of the same sender
-		l.calls = l.calls[:last]
+	call := l.calls[id]
+	if call == nil {
+		return nil
 	}
-	l.bodies[id].release()
-	delete(l.bodies, id)
+	delete(l.calls, id)
+	l.answering++
+	if call.endList != nil {
+		call.endList()
+		call.endList = nil
+	}
+	return call
+}
+
+// endAnswer ends a call whose answer was written.
+func (l *lineTransport) endAnswer(call *lineCall) {
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
+	l.answering--
+	call.release()
+	select {
+	case l.answered <- struct{}{}:
+	default:
+	}
 }
 
 // endCalls ends the calls that will not be answered any more.
 func (l *lineTransport) endCalls() {
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
-	for _, end := range l.calls {
-		end()
+	for _, call := range l.calls {
+		call.release()
 	}
-	for _, body := range l.bodies {
-		body.release()
-	}
-	for _, release := range l.listReleases {
-		release()
-	}
-	l.calls, l.bodies, l.listReleases = nil, nil, nil
+	l.calls = nil
 }
 
 // waitIdle blocks until all calls are answered, at most drainTimeout.
@@ -292,7 +308,7 @@ func (l *lineTransport) waitIdle(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		l.stateMu.Lock()
-		idle := len(l.calls) == 0
+		idle := len(l.calls)+l.answering == 0
 		l.stateMu.Unlock()
 		if idle {
 			return
@@ -309,25 +325,19 @@ func (l *lineTransport) waitIdle(ctx context.Context) {
 	}
 }
 
-// Write implements sdk.Connection. A response ends a call that acquire counted.
+// Write implements sdk.Connection. A response ends a call that acquire counted. Its id may be used again when the
+// client has read the response.
 func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
-	response, ok := m.(*jsonrpc.Response)
-	if ok {
-		l.endList(response.ID)
+	if response, ok := m.(*jsonrpc.Response); ok {
+		if call := l.beginAnswer(response.ID); call != nil {
+			defer l.endAnswer(call)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	err = l.write(withErrorCodes(text))
-	if ok {
-		l.endCall(response.ID)
-		select {
-		case l.answered <- struct{}{}:
-		default:
-		}
-	}
-	return err
+	return l.write(withErrorCodes(text))
 }
 
 // writeError answers a line with a JSON-RPC error.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -23,8 +24,10 @@ const sdkList = `{"jsonrpc":"2.0","id":1,"method":"tools/list","more":1}`
 func takeListTurns(t *testing.T, f *fixture, sender identity.Principal) (release func()) {
 	t.Helper()
 	var releases []func()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	for range max(4, 2*runtime.NumCPU()) / 2 {
-		release, err := f.server.Limiter().AcquireList(t.Context(), sender)
+		release, err := f.server.Limiter().AcquireList(ctx, sender)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,6 +73,33 @@ func TestHTTP_ListsOfSessionsWaitForTurn(t *testing.T) {
 	if got := f.post(t, "ann@tester", "/mcp", "["+sdkList+","+sdkList+"]", ann); got.status != 400 || !strings.Contains(got.body, "more than one tools/list") {
 		t.Errorf("two lists in a batch: %d %s", got.status, got.body)
 	}
+}
+
+// A turn does not end with the event that begins a stream, before the list is encoded.
+func TestHTTP_ListsKeepTurnUntilEncoded(t *testing.T) {
+	const prime, message = "event: prime\nid: a_0\ndata: \n\n", "event: message\nid: a_1\ndata: {\"jsonrpc\":\"2.0\"}\n\n"
+	if n := mcpserver.WritesUntilEncoded(prime, message); n != 2 {
+		t.Errorf("the turn ends with write %d, want 2", n)
+	}
+	if n := mcpserver.WritesUntilEncoded(`{"jsonrpc":"2.0"}`); n != 1 {
+		t.Errorf("the turn ends with write %d, want 1", n)
+	}
+}
+
+// A batch is answered when all its requests are. One that is slow does not keep the turn of a list.
+func TestHTTP_SlowBatchEndsTurn(t *testing.T) {
+	f := openFixture(t)
+	header := map[string]string{"Accept": "application/json"}
+	header["Mcp-Session-Id"] = f.initialize(t, "ann@tester", "/mcp", header)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.post(t, "ann@tester", "/mcp", `[{"jsonrpc":"2.0","id":1,"method":"tools/list"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}]`, header)
+	}()
+	waitFor(t, "the tool starts", f.probe.began)
+	takeListTurns(t, f, identity.ByCaller("ann", f.roles["tester"]))()
+	f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, header)
+	waitFor(t, "the batch ends", done)
 }
 
 func TestServeStdio_ListsWaitForTurn(t *testing.T) {

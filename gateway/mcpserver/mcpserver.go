@@ -220,6 +220,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 	}
 	defer sc.endpoint.release()
 	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)
+	sc.count, _ = r.Context().Value(countKey{}).(func() error)
 	switch {
 	case isUpgrade(r):
 		return s.serveUpgrade(w, r, sc)

@@ -21,8 +21,9 @@ type clientScope struct {
 	lines          bool         // the connection is a line transport and has no session id
 	roots          *clientRoots // of a client on stdio; nil ignores roots
 
-	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is
-	disconnect func()      // closes the connection of a line transport
+	revalidate func() bool  // reports whether the sender is still authenticated; nil if it always is
+	count      func() error // of WithRequestCount; nil counts nothing
+	disconnect func()       // closes the connection of a line transport
 
 	isConnected func() bool // reports whether the client of a line transport is connected; nil for HTTP
 }
@@ -38,8 +39,8 @@ const tokenInvalid = "the sender's token is no longer valid"
 
 // WithRevalidation returns a context for a request that may outlive the sender's token.
 // revalidate is called for each message on a connection with lines, possibly concurrently;
-// if it returns false, the connection is closed. It is also called before
-// ask_organization returns the result of a task.
+// if it returns false, the connection is closed. It is also called while a subscription lasts,
+// and before ask_organization shows something of a task.
 func WithRevalidation(ctx context.Context, revalidate func() bool) context.Context {
 	return context.WithValue(ctx, revalidateKey{}, revalidate)
 }
@@ -47,9 +48,10 @@ func WithRevalidation(ctx context.Context, revalidate func() bool) context.Conte
 // countKey is the context key for the function of WithRequestCount.
 type countKey struct{}
 
-// WithRequestCount returns a context for a request that may carry a batch. count is called for each
-// request of the batch after the first, before any of them is carried out. If it returns an error, so
-// does Serve.
+// WithRequestCount returns a context for a request that may carry a batch, or become a connection with
+// lines. count is called for each request of the batch after the first, before any of them is carried
+// out. If it returns an error, so does Serve. count is also called for each message on the connection,
+// possibly concurrently; after an error the connection is closed.
 func WithRequestCount(ctx context.Context, count func() error) context.Context {
 	return context.WithValue(ctx, countKey{}, count)
 }
@@ -65,6 +67,21 @@ func countBatch(ctx context.Context, q *request) error {
 		if err := count(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// admitMessage returns an error for a message on a connection with lines if the sender is not
+// authenticated any more, or has sent too many messages.
+func (sc *clientScope) admitMessage() error {
+	if !sc.stillAuthorized() {
+		return newRPCError(codeNoSession, tokenInvalid)
+	}
+	if sc.count == nil {
+		return nil
+	}
+	if err := sc.count(); err != nil {
+		return newRPCError(codeBusy, errcode.Message(err))
 	}
 	return nil
 }

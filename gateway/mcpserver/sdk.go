@@ -64,9 +64,11 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 			if sc == nil || sc.endpoint != e {
 				return nil, newRPCError(jsonrpc.CodeInternalError, "the request has no sender")
 			}
-			if sc.disconnect != nil && !sc.stillAuthorized() {
-				sc.disconnect()
-				return nil, newRPCError(codeNoSession, tokenInvalid)
+			if sc.disconnect != nil {
+				if err := sc.admitMessage(); err != nil {
+					sc.disconnect()
+					return nil, err
+				}
 			}
 			ctx, done := s.carriers.untilDisconnected(ctx, method, req)
 			defer done()

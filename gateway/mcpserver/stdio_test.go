@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -86,6 +87,33 @@ func TestServeStdio_ServesToolsOfRole(t *testing.T) {
 				t.Errorf("at the end of the input: %v", err)
 			}
 		})
+	}
+}
+
+// The id of a call in progress cannot be used again. The second call takes none of the sender's calls.
+func TestServeStdio_RejectsIDInProgress(t *testing.T) {
+	f := openFixture(t)
+	p := f.serveStdio(t, operator, "tester")
+	defer time.AfterFunc(30*time.Second, func() { p.Reader.(io.Closer).Close() }).Stop() // the SDK does not answer a second request
+	answers := bufio.NewReader(p.Reader)
+	exchange := func(message string) string {
+		_, _ = io.WriteString(p.WriteCloser, message+"\n")
+		line, err := answers.ReadString('\n')
+		if err != nil {
+			t.Error(err)
+		}
+		return line
+	}
+	exchange(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	_, _ = io.WriteString(p.WriteCloser, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`+"\n")
+	waitFor(t, "the tool starts", f.probe.began)
+	for range 70 {
+		if got := exchange(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"}}}`); !strings.Contains(got, `"code":-32600`) || !strings.Contains(got, `"id":1`) || !strings.Contains(got, "already in progress") {
+			t.Fatalf("the id again: %q", got)
+		}
+	}
+	if got := exchange(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"}}}`); !strings.Contains(got, `"result"`) {
+		t.Errorf("another call: %q", got)
 	}
 }
 

@@ -15,7 +15,8 @@ const (
 // WithWriteTimeout returns a ResponseWriter whose writes fail if the client
 // does not read a part of the answer within timeout; 0 means 30 seconds.
 // Without it a client that does not read would block the handler, and a call
-// waiting for it, forever. Writers without deadlines are not limited.
+// waiting for it, forever. Writers without deadlines are not limited. A timeout that w has
+// already is replaced.
 //
 // The last deadline stays for what the server sends after the handler has
 // returned; net/http then clears it. A deadline that passes between writes has
@@ -24,7 +25,16 @@ func WithWriteTimeout(w http.ResponseWriter, timeout time.Duration) http.Respons
 	if timeout == 0 {
 		timeout = writeTimeout
 	}
-	return timeoutWriter{w, timeout}
+	return timeoutWriter{WithoutWriteTimeout(w), timeout}
+}
+
+// WithoutWriteTimeout returns the ResponseWriter that WithWriteTimeout has got. It is for handlers with
+// deadlines of their own, and for http.MaxBytesReader, which closes connections of net/http's own type only.
+func WithoutWriteTimeout(w http.ResponseWriter) http.ResponseWriter {
+	if t, ok := w.(timeoutWriter); ok {
+		return t.ResponseWriter
+	}
+	return w
 }
 
 // timeoutWriter is the ResponseWriter of WithWriteTimeout.
@@ -58,12 +68,3 @@ func (t timeoutWriter) FlushError() error {
 
 // Unwrap supports http.ResponseController.
 func (t timeoutWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
-
-// unwrapWriter returns the writer inside a timeoutWriter. http.MaxBytesReader
-// needs net/http's own type to close the connection.
-func unwrapWriter(w http.ResponseWriter) http.ResponseWriter {
-	if t, ok := w.(timeoutWriter); ok {
-		return t.ResponseWriter
-	}
-	return w
-}

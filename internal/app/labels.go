@@ -195,11 +195,6 @@ func (t toolsets) edit(id string, change func(*toolset)) {
 	t[set.ID] = set
 }
 
-// sameOwnerRef reports whether two references are to the same tools.
-func sameOwnerRef(a, b toolgroups.OwnerRef) bool {
-	return a.Owner == b.Owner && slices.Equal(a.Except, b.Except)
-}
-
 // labelPos returns where a configuration first names a group for tools of an MCP server or
 // module.
 func labelPos(cfg *config.Config, id toolgroups.GroupID) yamldoc.Pos {

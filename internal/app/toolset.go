@@ -127,7 +127,7 @@ func (t toolsets) unionIDs(other toolsets) []toolgroups.GroupID {
 // equal reports whether both toolsets register the same, open or closed.
 func (t toolset) equal(other toolset) bool {
 	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) && maps.Equal(t.RefOwners, other.RefOwners) &&
-		slices.EqualFunc(t.OwnerRefs, other.OwnerRefs, sameOwnerRef) &&
+		slices.EqualFunc(t.OwnerRefs, other.OwnerRefs, toolgroups.OwnerRef.Equal) &&
 		slices.Equal(t.Children, other.Children) && slices.Equal(t.Fallback, other.Fallback) &&
 		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.sameHours(other)
 }

@@ -210,6 +210,38 @@ func TestRunDue_AfterTask(t *testing.T) {
 	}
 }
 
+// Ends are observed in another order than that of their commits if the goroutines of these are.
+func TestFireDue_AfterEndsInAnyOrder(t *testing.T) {
+	f := newFixture(t, role, hook)
+	e := f.engine(&wallClock{time.Now()}, role, hook, follow)
+	e.FireDue(t.Context())
+	first, second := f.task(f.start("alerts", "1")), f.task(f.start("alerts", "2"))
+	for range 2 {
+		for _, ended := range []org.Task{second, first} {
+			e.ObserveEvent(journal.Event{Task: ended.ID, Body: journal.TaskEnded{}})
+			e.FireDue(t.Context())
+			f.newest()
+		}
+		f.wantTasks("after both ends", 4)
+	}
+}
+
+// Suspended triggers start nothing, and are not forgotten: what comes due meanwhile starts later.
+func TestFireDue_Suspended(t *testing.T) {
+	f := newFixture(t, role)
+	c := &wallClock{time.Date(2026, 5, 1, 10, 0, 30, 0, time.UTC)}
+	e := f.engine(c, role, minutely)
+	e.FireDue(t.Context())
+	e.SuspendRules()
+	c.at = c.at.Add(time.Minute)
+	e.FireDue(t.Context())
+	f.wantTasks("while the trigger is suspended", 0)
+	e = f.engine(c, role, minutely) // of the next process
+	e.FireDue(t.Context())
+	f.wantTasks("afterwards", 1)
+	f.newest()
+}
+
 // More ends than are remembered at once do not hide one.
 func TestFireDue_AfterManyEnds(t *testing.T) {
 	f := newFixture(t, role, hook)

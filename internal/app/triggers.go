@@ -44,24 +44,20 @@ func (a *App) StartTriggers(ctx context.Context) (stop func()) {
 	return func() {}
 }
 
-// activeTriggers returns the triggers of a configuration. A recorded configuration has none: their
-// secrets may have been taken back since.
-func activeTriggers(ch *configChange) []config.Trigger {
-	if ch.restored {
-		return nil
-	}
-	return ch.cfg.Triggers
-}
-
 // replaceTriggers replaces all triggers by the triggers of an installed configuration. They
-// are bound to the ids of the roles that the configuration created.
+// are bound to the ids of the roles that the configuration created. A recorded configuration has no
+// triggers: their secrets may have been taken back since.
 func (a *App) replaceTriggers(ch *configChange) {
 	e := a.triggers.Load()
 	if e == nil {
 		return
 	}
+	if ch.restored {
+		e.SuspendRules()
+		return
+	}
 	var rules []trigger.Rule
-	for _, t := range activeTriggers(ch) {
+	for _, t := range ch.cfg.Triggers {
 		r, err := trigger.NewRule(t)
 		if err != nil { // reading the configuration has checked it
 			a.options.Warn.Error("trigger not run", "trigger", t.Name, "error", err)

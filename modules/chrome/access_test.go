@@ -2,7 +2,10 @@ package chrome_test
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -266,6 +269,30 @@ func TestProxy_ChecksHostsPerPrincipal(t *testing.T) {
 	fx.setPolicy(loopback(), func(by identity.Principal, _ hosts.Host) bool { return by == ann.Principal })
 	ann.wantValue(`fetch('/again').then(r => r.status)`, "403")
 	bob.mustCall("chrome_navigate", obj{"url": s.URL})
+}
+
+// A page that sends on a connection is checked again too, also if the server never answers.
+func TestProxy_EndsOpenConnectionsOfDeniedHost(t *testing.T) {
+	fx := sharedFixture(t)
+	a := fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<body>page"}, acceptWebSocket)
+	fx.setPolicy(loopback(), nil)
+	a.mustCall("chrome_navigate", obj{"url": s.URL})
+	a.wantValue(`new Promise(r => { s = new WebSocket('ws:' + location.host + '/socket'); s.onopen = () => r('open'); s.onerror = () => r('refused') })`, `"open"`)
+	fx.setPolicy(loopback(), func(identity.Principal, hosts.Host) bool { return false })
+	a.wantValue(`new Promise(r => { s.onclose = () => r('closed'); setInterval(() => s.send('x'), 20) })`, `"closed"`)
+}
+
+// acceptWebSocket accepts a web socket, and reads from it without an answer.
+func acceptWebSocket(w http.ResponseWriter, r *http.Request) {
+	key := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) // RFC 6455, 1.3
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n", base64.StdEncoding.EncodeToString(key[:]))
+	_, _ = io.Copy(io.Discard, conn)
 }
 
 func TestProxy_AppliesOperatorRule(t *testing.T) {

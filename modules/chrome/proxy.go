@@ -241,18 +241,21 @@ func (p *proxy) dial(ctx context.Context, h hosts.Host) (net.Conn, error) {
 		<-p.slots
 		return nil, err
 	}
-	limited := &limitedConn{Conn: c, proxy: p, host: h, checkedAt: time.Now()}
-	limited.stop = context.AfterFunc(p.ctx, func() { limited.Close() })
+	limited := &limitedConn{Conn: c, proxy: p, host: h}
+	limited.checkedAt.Store(time.Now().UnixNano())
+	assigned := make(chan struct{})
+	limited.stop = context.AfterFunc(p.ctx, func() { <-assigned; limited.Close() })
+	close(assigned)
 	return limited, nil
 }
 
-// limitedConn is a connection to a host. Reading consumes the budget of the proxy, and the
-// access policy is checked again every second.
+// limitedConn is a connection to a host. Reading consumes the budget of the proxy. While data is
+// read or written, the access policy is checked again every second.
 type limitedConn struct {
 	net.Conn
 	proxy     *proxy
 	host      hosts.Host
-	checkedAt time.Time // used by the reader only
+	checkedAt atomic.Int64 // Unix time in nanoseconds
 	stop      func() bool
 	once      sync.Once
 }
@@ -267,14 +270,33 @@ func (c *limitedConn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b)
 	c.proxy.budget.Add(-int64(n))
-	if time.Since(c.checkedAt) > time.Second {
-		c.checkedAt = time.Now()
-		if denied := c.proxy.access.check(c.proxy.ctx, c.host); denied != nil {
-			c.proxy.blocked.add(c.host.String(), denied)
-			return 0, denied
-		}
+	if denied := c.recheck(); denied != nil {
+		return 0, denied
 	}
 	return n, err
+}
+
+// Write implements io.Writer.
+func (c *limitedConn) Write(b []byte) (int, error) {
+	if denied := c.recheck(); denied != nil {
+		return 0, denied
+	}
+	return c.Conn.Write(b)
+}
+
+// recheck checks the access policy again, unless that was done within the last second. It closes
+// the connection if the host is denied: the other direction may wait for data.
+func (c *limitedConn) recheck() error {
+	last, now := c.checkedAt.Load(), time.Now().UnixNano()
+	if now-last <= int64(time.Second) || !c.checkedAt.CompareAndSwap(last, now) {
+		return nil
+	}
+	denied := c.proxy.access.check(c.proxy.ctx, c.host)
+	if denied != nil {
+		c.proxy.blocked.add(c.host.String(), denied)
+		c.Close()
+	}
+	return denied
 }
 
 // Close implements io.Closer.

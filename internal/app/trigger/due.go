@@ -63,25 +63,35 @@ func (e *Engine) startWith(ctx context.Context, r Rule, from org.TaskTrigger, ke
 	return e.start(ctx, identity.ByTrigger(r.Name, r.RoleID), r, from, key, document)
 }
 
-// fireEnded starts the tasks after tasks that have ended. With rescan it looks at all tasks.
-// Keys prevent that the end of a task fires a trigger twice. It must be called with firing held.
+// fireEnded starts the tasks after tasks that have ended. With rescan it also looks at all other tasks
+// whose ends are not seen yet. The ends of tasks may be observed in another order than that of
+// their commits. Keys prevent that the end of a task fires a trigger twice. It must be called with
+// firing held.
 func (e *Engine) fireEnded(ctx context.Context, rules []Rule, ended []identity.TaskID, rescan bool) {
 	if !slices.ContainsFunc(rules, func(r Rule) bool { return r.Type == config.TriggerAfterTask }) {
 		return
 	}
+	observed := make(map[identity.TaskID]bool, len(ended))
+	for _, id := range ended {
+		observed[id] = true
+	}
 	for _, task := range e.endedTasks(ended, rescan) {
 		for _, r := range rules {
-			if seen, known := e.stored.Ended[r.Name]; !known || task.EndSeq < seen {
+			seen, known := e.stored.Ended[r.Name]
+			if observed[task.ID] {
+				seen = e.seenBefore[r.Name]
+			}
+			if !known || task.EndSeq < seen {
 				continue
 			}
 			if e.follows(ctx, r, task) {
 				e.fireAfter(ctx, r, task)
 			}
 			if ctx.Err() != nil {
-				e.putBack(nil)
+				e.putBack(ended)
 				return
 			}
-			e.stored.Ended[r.Name] = task.EndSeq
+			e.stored.Ended[r.Name] = max(e.stored.Ended[r.Name], task.EndSeq)
 		}
 	}
 }

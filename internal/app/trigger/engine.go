@@ -54,25 +54,30 @@ type Engine struct {
 	restored bool       // the record was read; guarded by firing
 	stored   record     // guarded by firing
 
-	mu     sync.Mutex // guards the fields below
-	rules  []Rule
-	states map[string]*state // by the name of the trigger
-	ended  []identity.TaskID // tasks that have ended since the last FireDue
-	rescan bool              // ended is not complete
+	// seenBefore are the sequence numbers that the ends reach which an earlier process has seen, or
+	// that were before the trigger. By the name of the trigger; guarded by firing.
+	seenBefore map[string]uint64
+
+	mu        sync.Mutex // guards the fields below
+	rules     []Rule
+	suspended bool              // the triggers are not known
+	states    map[string]*state // by the name of the trigger
+	ended     []identity.TaskID // tasks that have ended since the last FireDue
+	rescan    bool              // ended is not complete
 }
 
 // maxEnded is the most ended tasks that are remembered. With more, all tasks are looked at.
 const maxEnded = 10_000
 
-// NewEngine returns an Engine without triggers. The error names the field of Config that is
-// missing.
+// NewEngine returns an Engine without triggers. It does nothing before ReplaceRules. The error names
+// the field of Config that is missing.
 func NewEngine(c Config) (*Engine, error) {
 	if c.Runtime == nil || c.Start == nil || c.LastSeq == nil {
 		return nil, errors.New("trigger: Config.Runtime, Config.Start or Config.LastSeq is missing")
 	}
 	e := &Engine{
 		config: c, log: failurelog.New(c.Log), now: c.Now,
-		wake: make(chan struct{}, 1), states: map[string]*state{}, rescan: true,
+		wake: make(chan struct{}, 1), states: map[string]*state{}, rescan: true, suspended: true,
 	}
 	if e.now == nil {
 		e.now = time.Now
@@ -87,7 +92,7 @@ func (e *Engine) ReplaceRules(list []Rule) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	old := e.states
-	e.rules, e.states = list, map[string]*state{}
+	e.rules, e.states, e.suspended = list, map[string]*state{}, false
 	var tasks []org.Task
 	for _, r := range list {
 		s, known := old[r.Name]
@@ -102,6 +107,14 @@ func (e *Engine) ReplaceRules(list []Rule) {
 		e.states[r.Name] = s
 	}
 	e.notify()
+}
+
+// SuspendRules removes all triggers and keeps their record: after ReplaceRules they start what has come due
+// meanwhile.
+func (e *Engine) SuspendRules() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rules, e.suspended = nil, true
 }
 
 // ruleByName returns a trigger.
@@ -173,7 +186,10 @@ func (e *Engine) RunDue(ctx context.Context) (stop func()) {
 func (e *Engine) FireDue(ctx context.Context) time.Duration {
 	e.firing.Lock()
 	defer e.firing.Unlock()
-	rules, ended, rescan := e.takeDue()
+	rules, ended, rescan, ok := e.takeDue()
+	if !ok {
+		return maxDelay
+	}
 	before, err := e.restore(ctx, rules)
 	if err != nil {
 		e.log.LogFailure(slog.LevelError, "record of triggers not read", "triggers", err)
@@ -188,13 +204,17 @@ func (e *Engine) FireDue(ctx context.Context) time.Duration {
 	return delay
 }
 
-// takeDue returns the triggers, and which tasks have ended since the last call.
-func (e *Engine) takeDue() (rules []Rule, ended []identity.TaskID, rescan bool) {
+// takeDue returns the triggers, and which tasks have ended since the last call. It reports false
+// while the triggers are suspended.
+func (e *Engine) takeDue() (rules []Rule, ended []identity.TaskID, rescan, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.suspended {
+		return nil, nil, false, false
+	}
 	rules, ended, rescan = e.rules, e.ended, e.rescan
 	e.ended, e.rescan = nil, false
-	return rules, ended, rescan
+	return rules, ended, rescan, true
 }
 
 // putBack undoes takeDue. The next call also looks at all tasks again.
@@ -244,7 +264,7 @@ func (e *Engine) restore(ctx context.Context, rules []Rule) (before []byte, err 
 		e.restored = true
 	}
 	before, _ = json.Marshal(e.stored) // maps of such types always marshal
-	kept := record{Times: map[string]firedTime{}, Ended: map[string]uint64{}}
+	kept, seenBefore := record{Times: map[string]firedTime{}, Ended: map[string]uint64{}}, map[string]uint64{}
 	for _, r := range rules {
 		since, seq := e.firstSeen(r.Name)
 		switch r.Type {
@@ -261,10 +281,13 @@ func (e *Engine) restore(ctx context.Context, rules []Rule) (before []byte, err 
 			if !known {
 				seen = seq
 			}
-			kept.Ended[r.Name] = seen
+			kept.Ended[r.Name], seenBefore[r.Name] = seen, seen
+			if first, there := e.seenBefore[r.Name]; known && there {
+				seenBefore[r.Name] = first
+			}
 		}
 	}
-	e.stored = kept
+	e.stored, e.seenBefore = kept, seenBefore
 	return before, nil
 }
 

@@ -1265,9 +1265,7 @@ var mutations = []mutation{
 	},
 	{
 		"messages that waited at the start are not counted", "runtime/mail.go",
-		`		waiting = append(waiting, inbox...)
-`, `		_ = inbox
-`,
+		`		w.apply(&journal.Batch{Send: inbox}) //`, `		_ = inbox //`,
 		"./runtime TestLimits_Mail",
 	},
 	{
@@ -1409,12 +1407,8 @@ var mutations = []mutation{
 	{
 		"an applied item ends the triggers", "internal/app/triggers.go",
 		`	if ch.restored {
-		return nil
-	}
-	return ch.cfg.Triggers`, `	if ch.orgConfig.KeepRoles {
-		return nil
-	}
-	return ch.cfg.Triggers`,
+		e.SuspendRules()`, `	if ch.orgConfig.KeepRoles {
+		e.SuspendRules()`,
 		"./internal/app TestHook_StaysWhenItemsChange",
 	},
 	{
@@ -2246,5 +2240,129 @@ var mutations = []mutation{
 		"the names of a refused task are counted", "org/task.go",
 		`agent.Role, agent.Root, agent.Name = role.ID, false, ""`, `agent.Role, agent.Root, agent.Name = role.ID, false, o.newAgentName(s.Caller, task.ID, role.Name)`,
 		"./org TestTaskLimits_RefusedTaskLeavesNothing",
+	},
+	{
+		"put_artifact stores what a bound of read_file forbids", "gate/approve.go",
+		`	if err := g.checkBounds(ctx, a); err != nil {
+		return err
+	}
+	if g.setNeed`, `	if g.setNeed`,
+		"./gate TestCheckCall",
+	},
+	{
+		"put_artifact stores what read_file needs an approval for", "gate/approve.go",
+		`if g.setNeed(ctx, a); a.need != nil {`, `if false {`,
+		"./gate TestCheckCall",
+	},
+	{
+		"put_artifact asks for another path than it reads", "builtin/artifact.go",
+		`"read_file", map[string]string{"path": name}`, `"read_file", map[string]string{}`,
+		"./builtin TestArtifacts_NeedTheOtherToolForItsData",
+	},
+	{
+		"files that are stored as artifacts are in memory without a limit", "builtin/artifact.go",
+		`if in.Path != "" { // the content`, `if false { // the content`,
+		"./builtin TestReads_OwnersShareSlots",
+	},
+	{
+		"artifacts that are written as files are in memory without a limit", "builtin/workspace_write.go",
+		`if in.Artifact != "" { // the content`, `if false { // the content`,
+		"./builtin TestReads_OwnersShareSlots",
+	},
+	{
+		"a child that a module withdraws stays", "modules/refresh.go",
+		`slices.Equal(a.Children, b.Children) && `, ``,
+		"./modules TestLoader_RefreshWithdrawsChild",
+	},
+	{
+		"a chunk of the log has 256 events of any size", "persist/read.go",
+		` || c.decoded >= chunkBytes`, ``,
+		"./persist TestRead_LargeEventsInParts",
+	},
+	{
+		"a chunk of the log looks at 256 events of any size", "persist/read.go",
+		` || c.scanned >= scanBytes`, ``,
+		"./persist TestRead_LargeEventsInParts",
+	},
+	{
+		"a transaction reads 256 events of a stream of any size", "persist/read.go",
+		`if size += len(value); size >= chunkBytes {`, `if size += len(value); size < 0 {`,
+		"./persist TestRead_LargeEventsInParts",
+	},
+	{
+		"a client that does not read blocks the handler", "gateway/gateway.go",
+		`		w = mcpserver.WithWriteTimeout(w, 0)
+`, ``,
+		"./gateway TestHandler_DropsClientThatDoesNotRead",
+	},
+	{
+		"checks of the server count as requests", "gateway/mcp.go",
+		`return a.authenticate.Revalidate(admitted) == nil })`, `return a.authenticate.Revalidate(admitted) == nil && a.rates.count(admitted) == nil })`,
+		"./gateway TestRequestRates_CountNoChecks",
+	},
+	{
+		"messages on a connection with lines are not counted", "gateway/mcpserver/scope.go",
+		`	if sc.count == nil {
+		return nil
+	}`, `	if sc.count != nil {
+		return nil
+	}`,
+		"./gateway TestRequestRates_CountMessagesOfConnection",
+	},
+	{
+		"progress goes on after the token was removed", "gateway/mcpserver/ask.go",
+		`if err != nil || !sc.stillAuthorized() {`, `if err != nil {`,
+		"./gateway TestMCP_AskEndsWithToken",
+	},
+	{
+		"a slow batch keeps the turn of its list", "gateway/mcpserver/http.go",
+		`maxListTurn = 2 * time.Second`, `maxListTurn = 2 * time.Hour`,
+		"./gateway/mcpserver TestHTTP_SlowBatchEndsTurn",
+	},
+	{
+		"the turn of a list ends before the list is encoded", "gateway/mcpserver/idwriter.go",
+		`if w.encoded != nil && bytes.IndexByte(text, '{') >= 0 {`, `if w.encoded != nil {`,
+		"./gateway/mcpserver TestHTTP_ListsKeepTurnUntilEncoded",
+	},
+	{
+		"an id in progress takes a call that does not end", "gateway/mcpserver/lines.go",
+		`case l.calls[id] != nil:`, `case false:`,
+		"./gateway/mcpserver TestServeStdio_RejectsIDInProgress",
+	},
+	{
+		"a client that disconnects causes a line of the log", "gateway/event.go",
+		`if s.r.Context().Err() == nil && !errors.Is(err, context.Canceled) {`, `if true || errors.Is(err, context.Canceled) {`,
+		"./gateway TestEvents_DisconnectIsNotLogged",
+	},
+	{
+		"an end that is seen late fires nothing", "internal/app/trigger/due.go",
+		`			if observed[task.ID] {
+				seen = e.seenBefore[r.Name]
+			}
+`, ``,
+		"./internal/app TestFireDue_AfterEndsInAnyOrder",
+	},
+	{
+		"suspended triggers are forgotten", "internal/app/trigger/engine.go",
+		`	if e.suspended {
+		return nil, nil, false, false
+	}
+`, ``,
+		"./internal/app TestFireDue_Suspended",
+	},
+	{
+		"a page sends to a host that was revoked", "modules/chrome/proxy.go",
+		`func (c *limitedConn) Write(b []byte) (int, error) {
+	if denied := c.recheck(); denied != nil {
+		return 0, denied
+	}
+`, `func (c *limitedConn) Write(b []byte) (int, error) {
+`,
+		"./modules/chrome TestProxy_EndsOpenConnectionsOfDeniedHost",
+	},
+	{
+		"RabbitMQ sends all responses at once", "modules/toolservice/rabbitmq/session.go",
+		`s.channel.Qos(maxResponses, 0, false)`, `s.channel.Qos(0, 0, false)`,
+		"./modules/toolservice/rabbitmq TestLink_LimitsUnreadResponses",
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -304,6 +305,42 @@ func TestSend_EndsAtDeadlineBehindSilentBroker(t *testing.T) {
 	defer cancel()
 	if _, err := d.Open(ctx, queues("silent2"), func(broker.Delivery) {}); !errors.Is(err, broker.ErrUnavailable) {
 		t.Errorf("open: %v, want ErrUnavailable", err)
+	}
+}
+
+// awaitUnread ends when a queue has 64 responses that were sent and not acknowledged, and fails after
+// ten seconds.
+const awaitUnread = `
+	Unread = fun() -> [U || Q <- rabbit_amqqueue:list(), [{messages_unacknowledged, U}] <- [rabbit_amqqueue:info(Q, [messages_unacknowledged])]] end,
+	Await = fun(_, 0) -> error(Unread()); (Self, N) -> lists:member(64, Unread()) orelse (timer:sleep(50) == ok andalso Self(Self, N - 1)) end,
+	Await(Await, 200).`
+
+// Responses that arrive faster than they are read wait in the broker.
+func TestLink_LimitsUnreadResponses(t *testing.T) {
+	const sent = 300
+	b := dbtest.StartRabbitMQ(t)
+	q := queues("unread")
+	gate, received := make(chan struct{}), make(chan struct{}, sent)
+	d := connect(t, b, address(b))
+	l, err := d.Open(t.Context(), q, func(broker.Delivery) { <-gate; received <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := sync.OnceFunc(func() { close(gate) })
+	defer func() {
+		read()
+		if err := errors.Join(l.Close(), d.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	channel := dial(t, b)
+	for range sent {
+		respond(t, channel, q, broker.Message{ID: "id-1", Body: []byte("x")})
+	}
+	dbtest.ControlRabbitMQ(t, "eval", awaitUnread)
+	read()
+	for range sent {
+		receive(t, received, "response")
 	}
 }
 

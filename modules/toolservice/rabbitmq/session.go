@@ -9,6 +9,10 @@ import (
 	"github.com/rolecall/rolecall/modules/toolservice/protocol"
 )
 
+// maxResponses is the number of responses that the broker sends before the link has read them. The
+// client keeps all of them in memory.
+const maxResponses = 64
+
 // session is a channel with the exchanges and the queue of one link. It ends with its channel.
 type session struct {
 	conn      *connection
@@ -47,7 +51,10 @@ func (s *session) declare(response string) error {
 	if err := s.channel.QueueBind(queue.Name, "", response, false, nil); err != nil {
 		return err
 	}
-	if s.responses, err = s.channel.Consume(queue.Name, "", true, true, false, false, nil); err != nil {
+	if err := s.channel.Qos(maxResponses, 0, false); err != nil {
+		return err
+	}
+	if s.responses, err = s.channel.Consume(queue.Name, "", false, true, false, false, nil); err != nil {
 		return err
 	}
 	return s.channel.Confirm(false)
@@ -64,13 +71,25 @@ func (s *session) Serve(ctx context.Context, receive func(broker.Delivery)) {
 		}
 	}()
 	stop := context.AfterFunc(ctx, s.close)
+	read := make(chan uint64, maxResponses) // no more are not acknowledged
+	go s.acknowledge(read)
+	defer close(read)
 	for r := range s.responses {
 		receive(broker.Delivery{Message: broker.Message{ID: text(r.Headers[protocol.HeaderID]), Body: r.Body}})
+		read <- r.DeliveryTag
 	}
 	if stop() {
 		s.close() // the broker may have removed the queue alone
 	}
 	<-returned
+}
+
+// acknowledge tells the broker which responses were read. It waits while the broker does not read, and a
+// request is being written.
+func (s *session) acknowledge(read <-chan uint64) {
+	for tag := range read {
+		_ = s.channel.Ack(tag, false) // the channel may be closed; then its queue is gone too
+	}
 }
 
 // close closes the channel.

@@ -1,0 +1,4 @@
+package modules
+
+// EqualGroup is equalGroup.
+var EqualGroup = equalGroup
