@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,9 +88,6 @@ func (o *logOptions) parseTypes() error {
 	var known []string
 	for _, t := range journal.EventTypes() {
 		known = append(known, string(t))
-	}
-	if o.flags.Changed("type") && len(o.types) == 0 {
-		return usageError{errors.New("--type is empty; set a value or omit it")}
 	}
 	o.query.Types = nil
 	for _, name := range o.types {

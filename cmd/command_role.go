@@ -411,7 +411,7 @@ func (o *groupOptions) set() (*toolgroups.GroupSet, error) {
 	switch {
 	case n > 1:
 		return nil, usageError{fmt.Errorf("--%s, --%s-all, --%s-none and --%s-default are mutually exclusive", o.flag, o.flag, o.flag, o.flag)}
-	case o.given() && slices.Equal(o.ids, []string{}), slices.Contains(o.ids, ""):
+	case slices.Contains(o.ids, ""):
 		return nil, usageError{fmt.Errorf("--%s has an empty group id; use --%s-none for no groups", o.flag, o.flag)}
 	case n == 0, o.toDefault:
 		return nil, nil

@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -147,7 +148,7 @@ func replaceUnchangedFile(path string, old, data []byte) error {
 	if err != nil {
 		return err
 	}
-	fresh := path + ".new"
+	fresh := path + "." + rand.Text() + ".new" // a killed command may have left a file
 	if err := createFile(fresh, data, info.Mode()); err != nil {
 		return err
 	}

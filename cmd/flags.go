@@ -83,7 +83,7 @@ func valueProblem(invalid *pflag.InvalidValueError) string {
 
 // mayBeEmpty lists the flags that accept an empty text: it sets a field of a role to its
 // default, or means no reason.
-var mayBeEmpty = []string{"description", "prompt", "model", "server", "pattern", "reason", "result"}
+var mayBeEmpty = []string{"description", "prompt", "model", "server", "pattern", "reason", "result", "states"}
 
 // rejectEmptyFlags returns a usage error if a flag is given with an empty value. Such a
 // value usually comes from an unset variable, and must not select the default.
@@ -92,6 +92,8 @@ func rejectEmptyFlags(cmd *cobra.Command) (err error) {
 		switch list, isList := f.Value.(pflag.SliceValue); {
 		case isList && slices.Contains(list.GetSlice(), "") && f.Value.Type() == "stringArray":
 			err = usageError{fmt.Errorf("--%s has an empty value", f.Name)}
+		case isList && len(list.GetSlice()) == 0 && f.Value.Type() == "stringSlice" && !slices.Contains(mayBeEmpty, f.Name):
+			err = usageError{fmt.Errorf("--%s is empty; set a value or omit it", f.Name)}
 		case f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name):
 			err = usageError{fmt.Errorf("--%s is empty; set a value or omit it", f.Name)}
 		}

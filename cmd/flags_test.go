@@ -27,6 +27,9 @@ func TestRun_RejectsEmptyValues(t *testing.T) {
 		{"an argument is empty", []string{"artifact", "get", ""}},
 		{"--task is empty", []string{"agent", "list", "--task", ""}},
 		{"--name is empty", []string{"role", "update", "a", "--name", ""}},
+		{"--use is empty", []string{"role", "create", "a", "--use", ""}},
+		{"--agent-groups is empty", []string{"role", "update", "a", "--agent-groups", ""}},
+		{"--flags is empty", []string{"tool", "set", "t", "--flags", ""}},
 	} {
 		status, _, stderr := runCommand(t, dir, test.args...)
 		if status != 2 || !strings.Contains(stderr, test.output) {

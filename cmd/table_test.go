@@ -110,7 +110,6 @@ func TestGroupOptions_Set(t *testing.T) {
 		{groupOptions{ids: []string{"*"}}, "*"},
 		{groupOptions{all: true}, "*"},
 		{groupOptions{none: true}, "-"},
-		{groupOptions{ids: []string{}}, ""},
 		{groupOptions{ids: []string{"a", ""}}, ""},
 		{groupOptions{all: true, none: true}, ""},
 		{groupOptions{ids: []string{"a"}, all: true}, ""},

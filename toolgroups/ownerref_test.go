@@ -114,3 +114,15 @@ func BenchmarkCompile_OwnerRefs(b *testing.B) {
 		}
 	}
 }
+
+func TestOwnerRef_Equal(t *testing.T) {
+	a := toolgroups.OwnerRef{Owner: "module:m", Except: []string{"x"}}
+	for _, other := range []toolgroups.OwnerRef{{Owner: "module:n", Except: []string{"x"}}, {Owner: "module:m"}, {Owner: "module:m", Except: []string{"y"}}} {
+		if a.Equal(other) {
+			t.Errorf("%+v equals %+v", a, other)
+		}
+	}
+	if !a.Equal(toolgroups.OwnerRef{Owner: "module:m", Except: []string{"x"}}) {
+		t.Error("a reference does not equal itself")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,6 +203,9 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 		if err := k.Check(b.driverConfig(c)); err != nil {
 			faults = append(faults, cfg.ErrorAt(c.Pos, "broker", faultText(err), ""))
 		}
+		if b.takesPort(cfg, c) {
+			faults = append(faults, cfg.ErrorAt(c.Pos, "listen", "a broker with other settings listens on this port", "restart rolecall to change the broker, or choose another port"))
+		}
 		if !c.Announce.IsOff() && !k.Announces {
 			faults = append(faults, cfg.ErrorAt(c.Pos, "announce", "is not available for brokers of type "+strconv.Quote(c.Type), "declare the services with kind: toolService"))
 		}
@@ -212,6 +216,31 @@ func (b *brokers) check(cfg *config.Config) (faults []*yamldoc.Error) {
 		}
 	}
 	return faults
+}
+
+// takesPort reports whether a broker needs the port of a broker in this process that a change
+// replaces. That one listens until the change is installed, and the new one has to listen before.
+func (b *brokers) takesPort(cfg *config.Config, c config.Broker) bool {
+	stays := map[string]bool{}
+	for _, other := range cfg.Brokers {
+		stays[brokerFingerprint(other)] = true
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err != nil { // it opens no port, or its kind reports the mistake
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for fingerprint, one := range b.open {
+		e, ok := one.driver.(broker.Embedded)
+		if !ok || stays[fingerprint] {
+			continue
+		}
+		if _, taken, _ := net.SplitHostPort(e.Address()); taken == port {
+			return true
+		}
+	}
+	return false
 }
 
 // accounts authenticates tool services at one embedded broker, by their keys. These are the

@@ -356,6 +356,7 @@ func TestToolService_RejectedConfigurations(t *testing.T) {
 	for want, docs := range map[string][]string{
 		`this build has no broker of type "kafka"`:     {"{kind: broker, name: main, type: kafka}", jokeService, jokeTool, jokeRoles},
 		"passwords would be sent as plain text":        {"{kind: broker, name: main, type: nats, listen: '0.0.0.0:0'}", jokeService, jokeTool, jokeRoles},
+		"choose another port":                          {strings.NewReplacer("main", "other", "127.0.0.1:0", f.BrokerAddresses()[0]).Replace(jokeBroker), jokeService, jokeTool, jokeRoles},
 		"is a built-in tool":                           {jokeBroker, jokeService, strings.Replace(jokeTool, "tell-joke", "list_files", 1), jokeRoles},
 		"the module at org.yaml:7:1 has the same name": {jokeBroker, jokeService, jokeTool, "{kind: module, name: joke-service, type: fake}", jokeRoles},
 		`module name "operator" is reserved`:           {jokeBroker, strings.Replace(jokeService, "joke-service", "operator", 1), "{kind: role, name: r}"},

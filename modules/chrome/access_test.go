@@ -279,7 +279,7 @@ func TestProxy_EndsOpenConnectionsOfDeniedHost(t *testing.T) {
 	fx.setPolicy(loopback(), nil)
 	a.mustCall("chrome_navigate", obj{"url": s.URL})
 	a.wantValue(`new Promise(r => { s = new WebSocket('ws:' + location.host + '/socket'); s.onopen = () => r('open'); s.onerror = () => r('refused') })`, `"open"`)
-	fx.setPolicy(loopback(), func(identity.Principal, hosts.Host) bool { return false })
+	fx.setPolicy(loopback(), func(identity.Principal, hosts.Host) bool { return true })
 	a.wantValue(`new Promise(r => { s.onclose = () => r('closed'); setInterval(() => s.send('x'), 20) })`, `"closed"`)
 }
 

@@ -2365,4 +2365,14 @@ var mutations = []mutation{
 		`s.channel.Qos(maxResponses, 0, false)`, `s.channel.Qos(0, 0, false)`,
 		"./modules/toolservice/rabbitmq TestLink_LimitsUnreadResponses",
 	},
+	{
+		"a changed broker fights for the port of the old one", "internal/app/brokers.go",
+		`if b.takesPort(cfg, c) {`, `if false {`,
+		"./internal/app TestToolService_RejectedConfigurations",
+	},
+	{
+		"an unset variable removes the flags of a tool", "cmd/flags.go",
+		`case isList && len(list.GetSlice()) == 0 && `, `case isList && len(list.GetSlice()) < 0 && `,
+		"./cmd TestRun_RejectsEmptyValues",
+	},
 }
