@@ -40,6 +40,7 @@ accept the definition that was read, and fail if another one was offered since.`
 		if cmd.Flags().Changed("digest") && !isDigest(digest) {
 			return usageError{fmt.Errorf("--digest needs the 64 hexadecimal digits that --dry-run shows, not %.80q", digest)}
 		}
+		digest = strings.ToLower(digest)
 		p := readWrite
 		if dryRun {
 			p = readOnly

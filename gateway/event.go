@@ -34,7 +34,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	newest := a.rt.JournalStore().LastSeq() // before the task, whose end is then later than newest
+	newest := a.rt.JournalStore().LastSeq() // read before the task: the end of a task that runs has a higher number
 	task, err := a.ownTask(r)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if follow && !ended { // tells the client at once that it is connected
 		s.open()
 	}
-	after = max(min(after, newest), task.FirstSeq) // the client has seen no event of the future
+	after = max(min(after, newest), task.FirstSeq) // a number that no event has yet counts as newest
 	events := a.rt.JournalStore().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)
@@ -90,7 +90,7 @@ func (a *api) eventsFor(r *http.Request, events iter.Seq2[journal.Event, error])
 	}
 }
 
-// abortStream ends a stream after an error of the log or of authentication. If
+// abortStream ends a stream after an error of the journal or of authentication. If
 // events have been sent, it aborts the connection, so that the client does not
 // take the stream for complete. That a client has disconnected is no failure.
 func (a *api) abortStream(s *eventStream, err error) error {
@@ -149,9 +149,9 @@ func acceptsSSE(r *http.Request) bool { return accepts(r, "text/event-stream") }
 
 // accepts reports whether the client accepts a media type by its name.
 func accepts(r *http.Request, mediaType string) bool {
-	for kind := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+	for kind := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		name, _, _ := strings.Cut(kind, ";")
-		if strings.TrimSpace(name) == mediaType {
+		if strings.EqualFold(strings.TrimSpace(name), mediaType) {
 			return true
 		}
 	}
@@ -174,8 +174,8 @@ func (s *eventStream) open() {
 }
 
 // sendAll sends the public events of a task until it has sent an event that ends
-// reports. It returns the error of events, or of authorize, which is called before each
-// event. It returns nil when the client disconnects.
+// reports. It returns the error of events, of encoding one, or of authorize, which is called before
+// each event. It returns nil when the client disconnects.
 func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], ends func(journal.Event) bool, authorize func() error) error {
 	for e, err := range events {
 		if err != nil {
@@ -187,7 +187,11 @@ func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Eve
 		if err := authorize(); err != nil {
 			return err
 		}
-		if s.send(e) != nil {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if s.write(e.Seq, text) != nil {
 			return nil
 		}
 		if ends(e) {
@@ -195,15 +199,6 @@ func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Eve
 		}
 	}
 	return nil
-}
-
-// send writes one event.
-func (s *eventStream) send(e journal.Event) error {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	return s.write(e.Seq, text)
 }
 
 // write writes one encoded event.
@@ -222,8 +217,8 @@ func (s *eventStream) write(seq uint64, text []byte) error {
 	return s.flush()
 }
 
-// close ends the stream. A browser reconnects by itself. If it resumes a task that has ended and
-// has seen all events, it gets 204, which stops it.
+// close ends the stream. A browser reconnects by itself. The status 204 stops it: it is the answer if the
+// task has ended and the browser has all events.
 func (s *eventStream) close(ended bool) {
 	if !s.opened && s.sse && s.resuming && ended {
 		s.w.WriteHeader(http.StatusNoContent)

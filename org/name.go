@@ -16,8 +16,8 @@ import (
 // CheckRoleName returns an error with the code InvalidRole if name is not a valid name
 // of a role. A valid name has 1 to 128 visible characters of UTF-8 and no space at its
 // ends. It does not look like root or another reserved name. Models and people read
-// names and must not take an agent for root. It does not have the form of an id. A name
-// must not stand for the role that has, or had, this id.
+// names and must not take an agent for root. It does not have the form of an id, so that it stands
+// for no role that has, or had, an id. It does not end in # and a number: agents of one role have such names.
 func CheckRoleName(name string) error {
 	refuse := func(why string) error {
 		return errcode.New(errcode.InvalidRole, "role name %q %s; choose another name", name, why)
@@ -46,7 +46,7 @@ func CheckRoleName(name string) error {
 	return nil
 }
 
-// reservedNames are the names that no role may have. gen_confusables.go knows their letters.
+// reservedNames are the names that no role may have. gen_confusables.go repeats this list: change both.
 var reservedNames = []string{RootRole, "user", CreatorOperator, CreatorConfig, programName}
 
 // programName is the name with which the lines of the program begin.
@@ -58,7 +58,7 @@ func hasNumberSuffix(name string) bool {
 	return bare != name && strings.HasSuffix(bare, "#")
 }
 
-// invisible reports whether a character is not printed or only changes others.
+// invisible reports whether a character is not printed. Marks that change other characters are printed.
 func invisible(r rune) bool {
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }

@@ -79,7 +79,7 @@ func CheckProperties(t *testing.T, list ...rolecall.Module) {
 	}
 }
 
-// each runs check after each of a number of changes of a registry.
+// each changes a registry a number of times. It runs check after each registration.
 func (p *subjects) each(c *trial, check func(*grouptest.CheckedManager, grouptest.GroupSpec, errcode.Code) error) error {
 	m, err := p.newManager()
 	for err == nil && !c.IsEmpty() {
@@ -186,7 +186,7 @@ func (p *subjects) denied(c *trial) (err error) {
 	return nil
 }
 
-// rolesPersist creates roles, and reads them again in another process.
+// rolesPersist creates roles, and reads them with another runtime on the same store.
 func (p *subjects) rolesPersist(c *trial) error {
 	store, want := memory.New(), map[identity.RoleID]toolgroups.GroupSet{}
 	m, err := p.fullManager()
@@ -203,6 +203,9 @@ func (p *subjects) rolesPersist(c *trial) error {
 		want[role.ID] = use
 	}
 	if err != nil {
+		if rt != nil {
+			_ = rt.Close() // err is the cause
+		}
 		return err
 	}
 	c.note("start again")
@@ -218,7 +221,7 @@ func (p *subjects) rolesPersist(c *trial) error {
 	}
 	for id, use := range want {
 		if role, ok := again.Org().RoleByID(id); !ok || !role.Use.Equal(use) {
-			err = fmt.Errorf("role %s has the groups %v after a restart, want %v", role.Name, role.Use, use)
+			err = fmt.Errorf("role %s has the groups %v after a restart, want %v", id, role.Use, use)
 		}
 	}
 	return cmp.Or(err, again.Close())

@@ -85,6 +85,7 @@ func (rt *Runtime) DecideApprovals(ctx context.Context, by identity.Principal, a
 	}
 	var decided []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		rt.expireStanding(b) // they take no room for another
 		for i, d := range list {
 			if out[i].Err != nil {
 				continue

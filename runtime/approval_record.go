@@ -236,6 +236,7 @@ func (rt *Runtime) expireApprovals() {
 	defer rt.tracker.work.Done()
 	var ended []Approval
 	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		rt.expireStanding(b)
 		for _, a := range rt.approvals.due() {
 			if rt.now().Before(a.Until) {
 				rt.escalateApproval(b, a)

@@ -117,7 +117,7 @@ func (w *waitingMail) waiting(id identity.AgentID) int {
 }
 
 // checkRoom returns an error with the code LimitExceeded if one more message may not wait for
-// its recipient. One sender takes at most half of the places, so that the others have the
+// its recipient. One sender takes at most half of the places, rounded up, so that the others have the
 // rest. That holds for senders whose messages are never refused, too. It is called within
 // the commit.
 func (w *waitingMail) checkRoom(m model.Message) error {

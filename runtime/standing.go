@@ -126,7 +126,7 @@ func (t *standingTable) reserve(id string, call identity.CallID) bool {
 	return true
 }
 
-// release forgets what the calls of an agent have reserved.
+// release forgets what a call of an agent has reserved.
 func (t *standingTable) release(agent identity.AgentID, call identity.CallID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,10 +191,15 @@ func (t *standingTable) checkRoom(a *Approval) error {
 	return nil
 }
 
+// isOver reports whether the time of s is over.
+func (s *StandingApproval) isOver(now time.Time) bool {
+	return !s.Until.IsZero() && !now.Before(s.Until)
+}
+
 // isActive reports whether s approves calls now: its time is not over, uses are left, and the
 // people who have approved it may still approve.
 func (rt *Runtime) isActive(s *StandingApproval) bool {
-	if s.Pattern.Uses > 0 && s.Left <= 0 || !s.Until.IsZero() && !rt.now().Before(s.Until) {
+	if s.Pattern.Uses > 0 && s.Left <= 0 || s.isOver(rt.now()) {
 		return false
 	}
 	return s.Rules.Satisfied(rt.votesNow(s.Votes), s.Waited)
@@ -220,7 +225,7 @@ func (rt *Runtime) reserveStanding(p identity.Principal, call tool.Call, need ga
 	return "", false
 }
 
-// useStanding counts a call that a standing approval lets run. It reports false if id is of none.
+// useStanding counts a call that a standing approval lets run. It reports false if no standing approval has the id.
 // It is called within the commit that starts the call.
 func (rt *Runtime) useStanding(b *journal.Batch, id string) bool {
 	s, ok := rt.standing.find(id)
@@ -251,18 +256,24 @@ func (rt *Runtime) endStanding(b *journal.Batch, s StandingApproval, e journal.P
 	b.Events = append(b.Events, journal.Event{At: rt.now(), Task: s.Task, Agent: s.Agent, Role: s.Role, Body: e})
 }
 
-// voidStanding ends the standing approvals that match. It is called within a commit.
+// voidStanding ends the standing approvals that match, as void or as expired. It is called within a commit.
 func (rt *Runtime) voidStanding(b *journal.Batch, reason string, match func(*StandingApproval) bool) {
 	if rt.standing.isEmpty() {
 		return
 	}
 	for _, s := range rt.standing.list(match) {
 		e := journal.PatternEnded{Outcome: journal.ApprovalVoid, Reason: reason}
-		if !s.Until.IsZero() && !rt.now().Before(s.Until) {
+		if s.isOver(rt.now()) {
 			e = journal.PatternEnded{Outcome: journal.ApprovalExpired}
 		}
 		rt.endStanding(b, s, e)
 	}
+}
+
+// expireStanding ends the standing approvals whose time is over. It is called within a commit.
+func (rt *Runtime) expireStanding(b *journal.Batch) {
+	now := rt.now()
+	rt.voidStanding(b, "", func(s *StandingApproval) bool { return s.isOver(now) })
 }
 
 // voidLostStanding ends the standing approvals of agents that may not call the tool any more. It

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
@@ -205,6 +206,41 @@ func TestStanding_Ends(t *testing.T) {
 			b.shutdown(t)
 		})
 	}
+}
+
+// Patterns whose time is over take no room for others, and are recorded as expired.
+func TestStanding_TimeOverMakesRoom(t *testing.T) {
+	const most = 20 // of a task
+	now := new(atomic.Int64)
+	now.Store(time.Now().UnixNano())
+	var amounts [][]int
+	for n := range most + 1 {
+		amounts = append(amounts, []int{n + 1})
+	}
+	b := &bank{dir: fastTempDir(t), paid: new(atomic.Int64), rule: approval.Rule{Tools: []string{"transfer"}, From: financeRule.From}, model: payments(amounts...), now: func() time.Time { return time.Unix(0, now.Load()) }}
+	b.open(t)
+	b.begin(t)
+	ann := b.approvers["finance ann"]
+	pattern := func(amount int) runtime.ApprovalDecision {
+		d := withPattern(b.wantWaiting(t, amount), amount, 0)
+		d.Pattern.For = 30 * time.Minute
+		return d
+	}
+	for n := range most {
+		b.wantDecided(t, ann, pattern(n+1), "approved")
+	}
+	last := pattern(most + 1)
+	out, err := b.DecideApprovals(t.Context(), ann, runtime.ApproverAuth{How: "test"}, []runtime.ApprovalDecision{last})
+	if err != nil || errcode.CodeOf(out[0].Err) != errcode.LimitExceeded {
+		t.Fatalf("one more than a task may have: %+v, %v", out, err)
+	}
+	now.Add(int64(31 * time.Minute))
+	b.wantDecided(t, ann, last, "approved")
+	ended := bodiesOf[journal.PatternEnded](t, b.fixture)
+	if len(ended) != most || ended[0].Outcome != journal.ApprovalExpired {
+		t.Errorf("%d have ended: %+v", len(ended), ended)
+	}
+	b.shutdown(t)
 }
 
 // The approval of a pattern is rejected as a whole in some cases. The pattern has no end, does

@@ -83,7 +83,7 @@ func (t *tracker) activeActor(id identity.AgentID) (*actor, error) {
 	defer t.mu.Unlock()
 	a, ok := t.active[id]
 	if !ok || a.status != org.AgentCalling { // the call is not by its goroutine
-		return nil, errcode.New(errcode.AgentNotFound, "read context of agent %q: the agent is not active", id)
+		return nil, errcode.New(errcode.AgentNotFound, "use the context of agent %q: the agent is not active", id)
 	}
 	return a, nil
 }

@@ -45,8 +45,8 @@ import (
 // answerInSession end there. The SDK answers the rest and comes back to the same
 // functions for tool lists and calls (sdk.go).
 //
-// There are exceptions. Some simple calls also go to the SDK. Such a call may ask the client or
-// log (needsSDK), its client may resume the stream, or its headers do not repeat the body.
+// There are exceptions. A cancellation outside a session goes to the SDK. Some simple calls do, too. Such a call
+// may ask the client or log (needsSDK), its client may resume the stream, or its headers do not repeat the body.
 // Requests of an unknown method are rejected in every row. A batch outside a session is answered
 // message by message (batch.go). A tools/list with the session of a role is also answered at one
 // of the role's groups (isRoleSession), because clients of MCP Toolbox send it.

@@ -114,7 +114,7 @@ func New(config Config) (*Server, error) {
 	case config.Runtime == nil:
 		return nil, errors.New("mcpserver: Config.Runtime is missing")
 	case config.Sessions < 0 || config.MaxCalls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0 || config.WatchInterval < 0 || config.QuestionTimeout < 0 || config.ResumeWindow < 0:
-		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval, QuestionTimeout and ResumeWindow must not be negative")
+		return nil, errors.New("mcpserver: Config.Sessions, MaxCalls, SessionTimeout, WriteTimeout, RootsTimeout, WatchInterval, QuestionTimeout and ResumeWindow must not be negative")
 	}
 	config.setDefaults()
 	s := &Server{

@@ -123,7 +123,7 @@ func (s *Server) answerWithoutSession(w http.ResponseWriter, r *http.Request, sc
 		return true
 	case !q.jsonrpc2 || q.id == "" || q.method == methodInitialize || q.method == methodPing:
 		return false
-	case !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil:
+	case !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header[lastEventHeader] != nil:
 		writeJSON(w, http.StatusBadRequest, encodeError(q.id, errNeedsSession(q)))
 		return true
 	}

@@ -12,7 +12,7 @@ import (
 // and that hide or reorder text, or control a terminal. Line feeds stay. What a person reads is
 // then what a program reads.
 func EscapeUnprintable(document []byte) []byte {
-	safe := func(r rune) bool { return r == '\n' || unicode.IsPrint(r) && !IsInvisible(r) }
+	safe := func(r rune) bool { return r == '\n' || unicode.IsPrint(r) && !IsInvisible(r) && !hasNoGlyph(r) }
 	if !strings.ContainsFunc(string(document), func(r rune) bool { return !safe(r) }) {
 		return document
 	}
@@ -29,4 +29,10 @@ func EscapeUnprintable(document []byte) []byte {
 		}
 	}
 	return out
+}
+
+// hasNoGlyph reports whether a printable character shows nothing by itself.
+func hasNoGlyph(r rune) bool {
+	const brailleBlank = 0x2800
+	return r == brailleBlank || r > unicode.MaxASCII && unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -57,7 +57,7 @@ func (r *randomRun) step(q *model.Request) {
 		return
 	}
 	a := model.Answer{Text: []string{"", "Well.", " \n", "a\x00b"}[r.pick(4)], Provider: providers[r.pick(len(providers))]}
-	if r.pick(3) == 0 {
+	if len(r.reasoning) > 0 && r.pick(3) == 0 {
 		a.Reasoning = json.RawMessage(r.reasoning[r.pick(len(r.reasoning))])
 	}
 	for range r.pick(4) {

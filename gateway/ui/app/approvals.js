@@ -150,7 +150,9 @@ function votesOf(a, now) {
 
 /** @param {any} a @param {Page} page */
 function edit(a, page) {
-  drafts.set(a.id, newArgumentDraft(a.text));
+  if (!drafts.has(a.id)) {
+    drafts.set(a.id, newArgumentDraft(a.text));
+  }
   page.afterDraw(() => /** @type {HTMLElement | null} */ (document.querySelector("[name=args]"))?.focus());
 }
 

@@ -12,8 +12,8 @@
 
 const entryBegin = /^ {2}("(?:[^"\\]|\\.)*"): (.*)$/;
 const numberText = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-const seen = /^[\p{L}\p{M}\p{N}\p{P}\p{S} \n\t]*$/u; // all characters of it are visible, or make space
-const unseen = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
+const seen = /^(?:(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{M}\p{N}\p{P}\p{S} \n\t])*$/u; // all characters of it are visible, or make space
+const unseen = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|[\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /**
  * Returns the fields of an object. It returns undefined if the text would not be the same again.

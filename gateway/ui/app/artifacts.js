@@ -32,13 +32,22 @@ export const artifacts = {
       ${data.more ? html`<p class="quiet">The first ${shownMost} artifacts are listed.</p>` : nothing}</div>${details(data, place, page)}</div>`,
 };
 
+/**
+ * The title of an artifact, which an agent has written: meta may have anything.
+ * @param {any} a
+ * @param {string} other without a title
+ */
+function titleOf(a, other) {
+  return [a.meta?.title, a.meta?.name].find((t) => typeof t === "string" && t !== "") ?? other;
+}
+
 /** @param {any} data @param {Place} place @param {Page} page */
 function artifactTable(data, place, page) {
   const words = (place.params.filter ?? "").toLowerCase();
-  const shown = data.artifacts.filter((/** @type {any} */ a) => `${a.type} ${a.meta?.title ?? ""} ${a.id} ${a.mediaType ?? ""}`.toLowerCase().includes(words));
+  const shown = data.artifacts.filter((/** @type {any} */ a) => `${a.type} ${titleOf(a, "")} ${a.id} ${a.mediaType ?? ""}`.toLowerCase().includes(words));
   return table("Artifacts, newest first", ["Title", "Type", "Size", "Stored"], shown.map((/** @type {any} */ a) => ({
     href: placeLink("artifacts", a.id, place.params), current: a.id === place.id,
-    cells: [a.meta?.title ?? a.meta?.name ?? a.id, a.mediaType ?? a.type, bytes(a.size ?? 0), when(a.createdAt, page.now)],
+    cells: [titleOf(a, a.id), a.mediaType ?? a.type, bytes(a.size ?? 0), when(a.createdAt, page.now)],
   })));
 }
 
@@ -49,10 +58,10 @@ function details(data, place, page) {
     return html`<aside class="panel" aria-label="Details"><p class="quiet">Choose an artifact to see what it is.</p></aside>`;
   }
   const address = `api/v1/artifacts/${encodeURIComponent(a.id)}?content=true`;
-  return html`<aside class="panel" aria-label="Details"><h2>${a.meta?.title ?? a.type}</h2>
+  return html`<aside class="panel" aria-label="Details"><h2>${titleOf(a, a.type)}</h2>
     ${facts([["Type", a.type], ["Content", a.mediaType], ["Size", bytes(a.size ?? 0)], ["Task", a.taskId && html`<a href=${placeLink("task", a.taskId)}>open</a>`], ["Agent", a.agentId && idChip(a.agentId)], ["Stored", when(a.createdAt, page.now)], ["Id", idChip(a.id)]])}
     <div class="actions"><a class="button" href=${address} download>Download</a></div>
-    ${(a.size ?? 0) > previewMost ? quiet("It is too large for a preview.") : pictures.has(a.mediaType) ? html`<img class="preview" src=${address} alt=${a.meta?.title ?? "picture"}>` : textPreview(a, address, page)}
+    ${(a.size ?? 0) > previewMost ? quiet("It is too large for a preview.") : pictures.has(a.mediaType) ? html`<img class="preview" src=${address} alt=${titleOf(a, "picture")}>` : textPreview(a, address, page)}
     ${commandLine(command("artifact", "get", a.id))}</aside>`;
 }
 

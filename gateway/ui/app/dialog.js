@@ -21,12 +21,15 @@ const previewAfter = 200; // milliseconds after the last change of a field
 
 /**
  * Asks for an action and runs it. It resolves when the dialog is closed, with the result of the
- * action, or undefined if it did not run.
+ * action, or undefined if it did not run. It asks nothing while the dialog is open.
  * @param {Action} action
  * @returns {Promise<any>}
  */
 export function ask(action) {
   const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
+  if (dialog.open) { // the user is about to confirm something else
+    return Promise.resolve(undefined);
+  }
   return new Promise((resolve) => {
     let error = "", busy = false;
     /** @type {any} */

@@ -2,15 +2,37 @@
 
 /** @typedef {{kind: "same" | "added" | "removed", text: string}} Line */
 
-const linesMost = 2000; // of each text; the rest is left out
+const linesMost = 1000; // of each text that are compared with each other
 
 /**
+ * Returns all lines of both texts. If more than linesMost lines are between the equal lines at the
+ * beginning and at the end, those of the first text are removed and those of the second are added.
  * @param {string} before
  * @param {string} after
  * @returns {Line[]}
  */
 export function lineDiff(before, after) {
-  const a = before === "" ? [] : before.split("\n").slice(0, linesMost), b = after.split("\n").slice(0, linesMost);
+  const a = before === "" ? [] : before.split("\n"), b = after.split("\n");
+  let begin = 0, end = 0;
+  while (begin < a.length && begin < b.length && a[begin] === b[begin]) {
+    begin++;
+  }
+  while (end < a.length - begin && end < b.length - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) {
+    end++;
+  }
+  const same = (/** @type {string[]} */ lines) => lines.map((text) => /** @type {Line} */ ({ kind: "same", text }));
+  return [...same(a.slice(0, begin)), ...middleDiff(a.slice(begin, a.length - end), b.slice(begin, b.length - end)), ...same(a.slice(a.length - end))];
+}
+
+/**
+ * @param {string[]} a
+ * @param {string[]} b
+ * @returns {Line[]}
+ */
+function middleDiff(a, b) {
+  if (a.length > linesMost || b.length > linesMost) {
+    return [...a.map((text) => /** @type {Line} */ ({ kind: "removed", text })), ...b.map((text) => /** @type {Line} */ ({ kind: "added", text }))];
+  }
   const common = commonLengths(a, b);
   const lines = /** @type {Line[]} */ ([]);
   let i = 0, j = 0;

@@ -9,7 +9,7 @@ import { clock, duration } from "./format.js";
 import { isTyping, navigationKeys } from "./keys.js";
 import { organization } from "./organization.js";
 import { openPlaces } from "./palette.js";
-import { announce, empty, failure, quiet, skeleton } from "./parts.js";
+import { announce, empty, failure, mark, quiet, skeleton } from "./parts.js";
 import { beginNames } from "./people.js";
 import { currentPlace, placeLink } from "./place.js";
 import { record } from "./record.js";
@@ -41,6 +41,7 @@ const state = {
   missedSome: false, // too many came: the data must be loaded again
   lostSince: 0,
   waiting: 0, // calls that wait for the user's approval
+  signOutError: "", // why the user is still signed in
 };
 
 /** @type {(() => void)[]} */
@@ -76,7 +77,13 @@ function redraw() {
 function draw() {
   const begun = performance.now();
   drawing = false;
-  render(state.session === undefined ? nothing : state.session === null ? signIn(() => enter(true), redraw) : shell(), /** @type {HTMLElement} */ (document.getElementById("page")));
+  const root = /** @type {HTMLElement} */ (document.getElementById("page"));
+  try {
+    render(state.session === undefined ? nothing : state.session === null ? signIn(() => enter(true), redraw) : shell(), root);
+  } catch (/** @type {any} */ error) { // a fault of the page: data that it cannot show
+    console.error(error);
+    render(failure(error, () => location.reload()), root);
+  }
   watchTask(state.session && state.data !== undefined && state.screen?.watch?.(state.data) || "");
   const done = afterDraw;
   afterDraw = [];
@@ -131,10 +138,14 @@ function land() {
 /** The user whose data this tab has; "" for none. */
 let shownTo = "";
 
+/** @param {any} session */
+function nameOf({ user, roleId, operator }) {
+  return JSON.stringify([user, roleId, operator]);
+}
+
 /** Opens the event stream at the last event, and the screen of the address. */
 async function begin() {
-  const { user, roleId, operator } = /** @type {any} */ (state.session);
-  const who = JSON.stringify([user, roleId, operator]);
+  const who = nameOf(state.session);
   if (shownTo && shownTo !== who) { // nothing of the user before may stay
     state.session = undefined; // nothing is drawn until the page is there again
     location.reload();
@@ -143,7 +154,7 @@ async function begin() {
   shownTo = who;
   beginNames(state.session, redraw);
   const { last } = await get("api/v1/events", { limit: 1 });
-  follow(last, who, { onEvents, onApprovals, onState, onTexts, onGap: () => load() });
+  follow(last, who, { onEvents, onApprovals, onState, onTexts, onGap: () => load(), onUser: () => location.reload() });
   renew();
   countApprovals();
   arrive(true);
@@ -233,10 +244,15 @@ async function onState(since) {
   }
 }
 
-/** Asks whether the session has ended, which also ends the stream. */
+/** Asks whether the session has ended, which also ends the stream. Another user may have signed in. */
 async function checkSession() {
   try {
-    setCSRF((await get("ui/session")).csrf);
+    const session = await get("ui/session");
+    if (nameOf(session) !== shownTo) {
+      location.reload();
+      return;
+    }
+    setCSRF(session.csrf);
   } catch (/** @type {any} */ error) {
     if (error.status === 401) {
       state.session = null;
@@ -252,9 +268,11 @@ let reloadTimer;
 function reloadSoon() {
   reloadTimer ??= setTimeout(() => {
     reloadTimer = undefined;
-    state.loading ? reloadSoon() : reload();
+    state.loading || refreshing ? reloadSoon() : reload();
   }, 1000);
 }
+
+let refreshing = false; // an answer that comes late must not replace a newer one
 
 /** Loads again what events do not tell. */
 async function reload() {
@@ -263,6 +281,7 @@ async function reload() {
     load();
     return;
   }
+  refreshing = true;
   try {
     await screen.refresh(data, place);
     redraw();
@@ -270,6 +289,8 @@ async function reload() {
     if (state.key === key) {
       load(); // which shows the error
     }
+  } finally {
+    refreshing = false;
   }
 }
 
@@ -390,11 +411,21 @@ function navigation() {
       <a href=${placeLink(s.id)} aria-current=${s === state.screen ? "page" : nothing}><span>${s.title}</span>${s === approvals && state.waiting ? html`<span class="badge">${state.waiting}<span class="hidden"> wait</span></span>` : nothing}${s.key ? html`<kbd aria-hidden="true">g ${s.key}</kbd>` : nothing}</a></li>`)}</ul></nav>
     <div class="who">${themePicker(redraw)}
       <span>${session.operator ? "Operator" : html`${session.user} ${quiet("in role " + session.role)}`}</span>
-      ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}</div></aside>`;
+      ${session.csrf ? html`<button type="button" @click=${signOut}>Sign out</button>` : nothing}
+      ${state.signOutError ? html`<p role="alert">${mark("bad", `You are still signed in: ${state.signOutError}`)}</p>` : nothing}</div></aside>`;
 }
 
 async function signOut() {
-  await send("DELETE", "ui/session").catch(() => undefined);
+  try {
+    await send("DELETE", "ui/session");
+  } catch (/** @type {any} */ error) {
+    if (error.status !== 401 && error.status !== 404) { // the session stands
+      state.signOutError = error.message;
+      redraw();
+      return;
+    }
+  }
+  state.signOutError = "";
   history.replaceState(null, "", location.pathname); // the next user may not see the same
   state.session = null;
   stop();

@@ -18,13 +18,15 @@ import { command } from "./format.js";
 export async function pause(what, verb, name, page) {
   const title = verb === "pause" ? `Pause ${name}` : `Resume ${name}`;
   const named = what.all ? ["--all"] : what.task ? [what.task] : ["--role", what.role ?? ""];
-  await ask({
+  const done = await ask({
     title, confirm: verb === "pause" ? "Pause" : "Resume", danger: verb === "pause",
     body: html`${verb === "pause" ? pauseEffect(what) : resumeEffect()}${field("Reason (optional)", "reason")}`,
     command: ({ reason }) => command(verb, ...named, ...(reason ? ["--reason", reason] : [])),
     run: ({ reason }) => send("POST", `api/v1/${verb}`, reason ? { ...what, reason } : what),
   });
-  page.reload();
+  if (done !== undefined) { // else edits on the screen stay
+    page.reload();
+  }
 }
 
 /**

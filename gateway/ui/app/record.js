@@ -31,13 +31,16 @@ export const record = {
     }
   },
   fold(data, e, place) {
-    if (data.problem || place.params.cursor || place.params.paused || !matches(e, place.params) || data.events[0]?.seq >= e.seq) {
+    if (data.problem || place.params.cursor || place.params.paused || data.events[0]?.seq >= e.seq) {
       return false;
+    }
+    if (!matches(e, place.params)) {
+      return needsGateway(place.params) ? "reload" : false;
     }
     data.events.unshift(e);
     if (data.events.length > pageSize) {
       data.events.length = pageSize;
-      data.next = String(data.events[pageSize - 1].seq); // older events begin there
+      data.next = btoa(String(data.events[pageSize - 1].seq)).replace(/=+$/, ""); // the cursor at which older events begin
     }
     return true;
   },
@@ -71,6 +74,17 @@ function queryOf(params) {
   return query;
 }
 
+const id = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+/**
+ * Reports whether a filter may select an event that matches rejects: the gateway also knows the ids of
+ * roles, and the names of agents and users.
+ * @param {Record<string, string>} params
+ */
+function needsGateway(params) {
+  return id.test(params.role ?? "") || Boolean(params.agent && !id.test(params.agent)) || Boolean(params.caller);
+}
+
 /**
  * Reports whether a new event passes the filters. Those that need the gateway are left out.
  * @param {import("./stream.js").OrgEvent} e
@@ -79,7 +93,7 @@ function queryOf(params) {
 function matches(e, params) {
   return (!params.task || e.task === params.task) && (!params.agent || e.agent === params.agent) && (!params.role || e.role === params.role)
     && (!params.tool || e.tool === params.tool) && (!params.caller || e.caller === params.caller)
-    && (!params.type || params.type.split(",").includes(e.type)) && (params.denied !== "1" || e.decision === "denied");
+    && (!params.type || params.type.split(",").includes(e.type)) && (params.denied !== "1" || e.decision === "denied" || e.type === "tool_error" && e.code === "insufficient_permissions");
 }
 
 const fields = /** @type {Record<string, [label: string, hint: string]>} */ ({

@@ -70,9 +70,10 @@ async function submit(e, page) {
   form.error = "";
   page.redraw();
   try {
-    const { text, role, timeout } = form;
-    const task = await send("POST", "api/v1/tasks", { text, role: role || undefined, timeout: timeout || undefined }, { "Idempotency-Key": requestKey() });
+    const { text, role, timeout } = form, body = { text, role: role || undefined, timeout: timeout || undefined };
+    const task = await send("POST", "api/v1/tasks", body, { "Idempotency-Key": keyFor(JSON.stringify(body)) });
     form.text = "";
+    sent = { body: "", key: "" };
     goTo("task", task.id);
   } catch (/** @type {any} */ error) {
     form.error = error instanceof RequestError ? error.message : String(error);
@@ -82,7 +83,19 @@ async function submit(e, page) {
 }
 
 
-/** A random text, which makes a request that is sent twice start one task. Works without TLS, too. */
-function requestKey() {
+let sent = { body: "", key: "" }; // the last request, which may have started a task although no answer came
+
+/**
+ * A random text, which makes a request that is sent twice start one task. Works without TLS, too.
+ * @param {string} body
+ */
+function keyFor(body) {
+  if (sent.body !== body) {
+    sent = { body, key: randomKey() };
+  }
+  return sent.key;
+}
+
+function randomKey() {
   return [...crypto.getRandomValues(new Uint32Array(4))].map((n) => n.toString(36)).join("");
 }

@@ -10,6 +10,7 @@ import { addPart, endsAnswer } from "./writing.js";
 const kept = 2000; // events for tabs that open later
 const keptText = 16 << 20; // characters of them
 const flushAfter = 40; // milliseconds in which events are collected before they are sent
+const approvalsAfter = 5000; // milliseconds until the stream of approvals is opened again
 const textsMost = 2; // tasks whose texts are followed at once, each with a connection
 
 /** @type {Set<MessagePort>} */
@@ -53,9 +54,7 @@ function close() {
 
 function open() {
   close();
-  approvals = new EventSource("../../api/v1/approval-changes?follow=true");
-  approvals.onmessage = () => broadcast({ type: "approvals" });
-  approvals.onerror = () => approvals?.close(); // it is opened again with the other stream
+  openApprovals();
   source = new EventSource(`../../api/v1/events?follow=true&after=${last}`);
   source.onopen = () => {
     wait = 1000;
@@ -67,6 +66,16 @@ function open() {
   source.onmessage = (e) => receive(JSON.parse(e.data), e.data.length);
   source.onerror = () => retry();
   followTexts();
+}
+
+/** Opens the stream of approvals. It begins with the calls that wait, so tabs read them again. */
+function openApprovals() {
+  const stream = approvals = new EventSource("../../api/v1/approval-changes?follow=true");
+  stream.onmessage = () => broadcast({ type: "approvals" });
+  stream.onerror = () => { // a proxy may end it alone
+    stream.close();
+    setTimeout(() => approvals === stream && openApprovals(), approvalsAfter);
+  };
 }
 
 /** Opens the stream again later. The browser's own attempts end at some errors, so they are not used. */
@@ -210,6 +219,10 @@ function flush() {
  * @param {string} of the user
  */
 function begin(port, after, of) {
+  if (user && of !== user) { // the cookie of the browser is that of the new user
+    broadcast({ type: "user" });
+    ports.clear();
+  }
   ports.add(port);
   if (source === null && !lostSince || of !== user) {
     watched.clear(); // the tabs of the user before

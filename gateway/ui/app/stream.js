@@ -8,6 +8,7 @@
  * @property {(since: number) => void} onState 0 while the stream is live, else when it was lost
  * @property {(task: string, parts: import("./writing.js").Part[], begin: boolean) => void} onTexts models write in the task that the tab shows; begin voids the parts before
  * @property {() => void} onGap events were missed: what is shown must be loaded again
+ * @property {() => void} onUser another user has signed in, in another tab
  */
 
 /** Trusted Types allow the address of the worker and no other. */
@@ -42,6 +43,7 @@ export function follow(after, user, listener) {
       case "lost": return listener.onState(data.since);
       case "texts": return listener.onTexts(data.task, data.parts, data.begin);
       case "gap": return listener.onGap();
+      case "user": return listener.onUser();
     }
   };
   port.postMessage({ type: "begin", after, user });

@@ -48,10 +48,16 @@ function quarantine(data, page) {
       <div class="buttons"><button type="button" class="primary" @click=${() => accept(q, page)}>Accept …</button></div></div>`)}</div></section>`;
 }
 
+/** @type {WeakMap<any, any>} */
+const changes = new WeakMap(); // by definition: many long ones may wait, and the page is drawn often
+
 /** @param {any} q */
 function definitionChange(q) {
-  const offered = JSON.stringify(q.offered, null, 2), accepted = q.accepted ? JSON.stringify(q.accepted, null, 2) : "";
-  return difference(accepted, offered);
+  if (!changes.has(q)) {
+    const offered = JSON.stringify(q.offered, null, 2), accepted = q.accepted ? JSON.stringify(q.accepted, null, 2) : "";
+    changes.set(q, difference(accepted, offered));
+  }
+  return changes.get(q);
 }
 
 /** @param {any} q @param {Page} page */

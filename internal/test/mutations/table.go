@@ -2375,4 +2375,15 @@ var mutations = []mutation{
 		`case isList && len(list.GetSlice()) == 0 && `, `case isList && len(list.GetSlice()) < 0 && `,
 		"./cmd TestRun_RejectsEmptyValues",
 	},
+	{
+		"a standing approval whose time is over takes room", "runtime/approval_decide.go",
+		`		rt.expireStanding(b) // they take no room for another
+`, ``,
+		"./runtime TestStanding_TimeOverMakesRoom",
+	},
+	{
+		"a character without a glyph is shown in arguments", "internal/textutil/unprintable.go",
+		` && !hasNoGlyph(r)`, ` && (true || !hasNoGlyph(r))`,
+		"./internal/textutil TestEscapeUnprintable",
+	},
 }

@@ -152,12 +152,13 @@ func TestPage_OtherUserInTheSameBrowser(t *testing.T) {
 	if first.eval("window.loadedOnce") == true {
 		t.Error("the page of the operator was not loaded again for the caller")
 	}
+	second.waitAcrossLoad(`document.body.innerText.includes("in role reader")`)
 	session := `fetch("ui/session").then((r) => r.json())`
 	first.eval(`(async () => {
 		const { follow } = await import(new URL("ui/app/stream.js", document.baseURI).href), s = await ` + session + `;
 		window.got = [];
 		for (let after = 1; after < 200; after++) {
-			follow(after, JSON.stringify([s.user, s.roleId, s.operator]), { onEvents: (list) => window.got.push(...list), onApprovals: () => {}, onGap: () => {}, onState: () => {} });
+			follow(after, JSON.stringify([s.user, s.roleId, s.operator]), { onEvents: (list) => window.got.push(...list), onApprovals: () => {}, onGap: () => {}, onState: () => {}, onUser: () => {} });
 			await new Promise((done) => setTimeout(done, 5));
 		}
 	})()`)

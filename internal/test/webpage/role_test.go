@@ -91,6 +91,17 @@ func TestPage_BegunChangeIsKept(t *testing.T) {
 	if got := p.eval(field("What its agents are for") + ".value"); got != "mine" {
 		t.Errorf("the change that was begun is %q", got)
 	}
+	pause := `[...document.querySelectorAll(".tools button")].find((b) => b.textContent.startsWith("Pause"))`
+	p.wait(pause + " !== undefined")
+	p.eval(pause + ".click(); 0")
+	p.wait(`document.getElementById("dialog").open`)
+	p.eval(`[...document.querySelectorAll("#dialog button")].find((b) => b.textContent === "Close").click(); 0`)
+	p.wait(`!document.getElementById("dialog").open`)
+	p.eval("globalThis.frames = 0")
+	p.wait("globalThis.frames > 20")
+	if got := p.eval(field("What its agents are for") + ".value"); got != "mine" {
+		t.Errorf("after a dialog that was closed the change is %q", got)
+	}
 }
 
 // A tool that no group of the editor has is added by its id. What the server rejects is said.
